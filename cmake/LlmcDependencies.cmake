@@ -1,0 +1,26 @@
+# What is used from outside, all found here. tools/setup installs it; see README.md.
+set(LLMC_LLVM_ROOT "/usr/lib/llvm-19" CACHE PATH "Where LLVM and MLIR 19 are installed")
+find_package(MLIR REQUIRED CONFIG HINTS "${LLMC_LLVM_ROOT}/lib/cmake/mlir")
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+
+find_package(Protobuf REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_path(LLMC_XXHASH_INCLUDE xxhash.h REQUIRED)
+
+# The ONNX C++ library, built once by tools/setup into a cache outside the build folder.
+set(LLMC_CACHE "$ENV{LLMC_CACHE}" CACHE PATH "Where tools/setup keeps what it builds (default ~/.cache/llmc)")
+if(NOT LLMC_CACHE)
+  set(LLMC_CACHE "$ENV{HOME}/.cache/llmc" CACHE PATH "" FORCE)
+endif()
+find_package(ONNX 1.23.2 EXACT CONFIG REQUIRED HINTS "${LLMC_CACHE}/onnx-1.23.2")

@@ -1,0 +1,48 @@
+# How everything is compiled: language, warnings, sanitizers, ccache, linker.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(LLMC_SANITIZE "" CACHE STRING "Sanitizers to build with: address;undefined or thread")
+
+find_program(LLMC_CCACHE ccache)
+if(LLMC_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${LLMC_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${LLMC_CCACHE}")
+endif()
+find_program(LLMC_MOLD mold)
+if(LLMC_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -fno-math-errno)
+# A plan's bytes and a run's bits must not depend on the folder the project was built in.
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
+foreach(sanitizer IN LISTS LLMC_SANITIZE)
+  add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${sanitizer})
+endforeach()
+
+# A library of the compiler, on MLIR: RTTI on (as Debian's LLVM), exceptions off.
+function(llmc_add_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PUBLIC ${ARG_LINKS} MLIR LLVM)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+# A library of the runtime: nothing of the compiler.
+function(llmc_add_runtime_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PUBLIC ${ARG_LINKS})
+endfunction()
