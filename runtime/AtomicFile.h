@@ -1,0 +1,57 @@
+// A file that appears whole or not at all: bytes go to a temporary file beside it, commit() flushes it to the disk and
+// renames it over the final name. Dropped without commit(), the temporary file is removed and the old file stays.
+#pragma once
+
+#include "runtime/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace llmc {
+
+class AtomicFile {
+public:
+  /// Opens a temporary file in the folder of `path`. Fails where that folder can't be written, and where `path` exists
+  /// and is no regular file (a folder, a device). All errors name `path`.
+  static Result<AtomicFile> create(const std::string &path);
+
+  AtomicFile(AtomicFile &&other) noexcept;
+  AtomicFile &operator=(AtomicFile &&other) noexcept;
+  ~AtomicFile();
+
+  /// Appends at the end of what append() wrote so far. Unbuffered: give it large pieces.
+  Status append(std::span<const std::byte> bytes);
+  /// Overwrites or extends at `offset`; append() goes on where it was.
+  Status writeAt(uint64_t offset, std::span<const std::byte> bytes);
+  /// Reads exactly bytes.size() bytes at `offset`, which must have been written before.
+  Status readAt(uint64_t offset, std::span<std::byte> bytes) const;
+  /// Cuts the file to `size` bytes (or fills it up with zeros); append() goes on there.
+  Status resize(uint64_t size);
+  /// Where append() writes next.
+  uint64_t size() const { return end; }
+
+  /// The file is on the disk under its final name after this; nothing may be written any more. After an error the old
+  /// file stands as it was.
+  Status commit();
+
+  /// The final name.
+  const std::string &path() const { return finalPath; }
+  /// The open descriptor, for writers that bring their own stream (it does not move append()'s end).
+  int descriptor() const { return fd; }
+
+private:
+  AtomicFile(std::string path, std::string temporary, int fd)
+      : finalPath(std::move(path)), temporaryPath(std::move(temporary)), fd(fd) {}
+  Error systemError(const char *action) const;
+  void drop();
+
+  std::string finalPath;
+  std::string temporaryPath; ///< empty once committed
+  int fd = -1;
+  uint64_t end = 0;
+};
+
+} // namespace llmc
