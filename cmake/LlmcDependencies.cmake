@@ -13,7 +13,12 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(dnnl REQUIRED)
+# Debian's dnnl-config.cmake asks for OpenCL's headers, which the CPU engine never needs: name the library ourselves.
+find_path(LLMC_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(LLMC_DNNL_LIBRARY dnnl REQUIRED)
+add_library(DNNL::dnnl SHARED IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${LLMC_DNNL_LIBRARY}"
+                      INTERFACE_INCLUDE_DIRECTORIES "${LLMC_DNNL_INCLUDE}")
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_path(LLMC_XXHASH_INCLUDE xxhash.h REQUIRED)
