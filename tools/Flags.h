@@ -1,0 +1,42 @@
+// What every tool's main does alike: reads the flags, and ends with 0 (done), 1 (the input or the machine) or 2 (wrong
+// flags).
+#pragma once
+
+#include "runtime/Status.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fmt/core.h>
+#include <optional>
+#include <string>
+
+namespace llmc {
+
+/// Reads the flags into what `app` is bound to. The exit status when the tool is finished with that (--help, --version,
+/// wrong flags: printed here), else nothing.
+inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv) {
+  app.set_version_flag("--version", app.get_name() + " " LLMC_VERSION);
+  app.failure_message([](const CLI::App *tool, const CLI::Error &error) {
+    return fmt::format("{}: {}\nRun with --help for more information.\n", tool->get_name(), error.what());
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return std::nullopt;
+}
+
+/// Says that the flags are wrong, for what CLI11 can't check by itself. The exit status.
+inline int wrongFlags(const CLI::App &app, const std::string &message) {
+  fmt::print(stderr, "{}: {}\nRun with --help for more information.\n", app.get_name(), message);
+  return 2;
+}
+
+/// Says why the tool could not do its work. The exit status.
+inline int failed(const CLI::App &app, const Error &error) {
+  fmt::print(stderr, "{}: {}\n", app.get_name(), error.message);
+  return 1;
+}
+
+} // namespace llmc
