@@ -1,0 +1,11 @@
+// All ops, for TableGen.
+include "ir/ops/Elementwise.td"
+include "ir/ops/Shape.td"
+include "ir/ops/Reduction.td"
+include "ir/ops/MatMul.td"
+include "ir/ops/Norm.td"
+include "ir/ops/Attention.td"
+include "ir/ops/Embedding.td"
+include "ir/ops/Loss.td"
+include "ir/ops/Training.td"
+include "ir/ops/Fusion.td"
