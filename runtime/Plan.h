@@ -1,5 +1,5 @@
-// A plan: one training step compiled, as plain structs. The compiler's backend fills them, Plan::save writes them, Plan::load reads
-// and checks them, a Session runs them. The file: a fixed header, a Protobuf message with everything below but the payloads,
+// A plan: one training step compiled, as plain structs. The compiler's backend fills them, writePlan (PlanWriter.h) writes them,
+// PlanFile reads and checks them, a Session runs them. The file: a fixed header, a Protobuf message with everything below but the payloads,
 // then page-aligned raw sections (weights, code, the source model's splice), each with its checksum.
 #pragma once
 
@@ -67,7 +67,10 @@ enum class StateKind : uint8_t {
 };
 
 /// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step (in double, then rounded).
-/// seed_lo and seed_hi hold the 32-bit halves of the dropout seed's bits and step its number, as raw i32 bits.
+/// clip is the largest f32 when clipping is off. loss_scale is 1 / the number of labels that count, over all micro-batches of the
+/// step (1 / number of micro-batches for a graph without labels). seed_lo and seed_hi hold the 32-bit halves of the dropout seed,
+/// as raw i32 bits; step the 1-based number of the micro-batch since the start (the step's own number without accumulation), so
+/// that micro-batches draw different masks, as raw i32 bits.
 inline constexpr std::array<const char *, 12> kScalarNames = {
     "lr", "beta1", "beta2", "eps", "weight_decay", "clip", "bias_correction1", "bias_correction2", "loss_scale", "seed_lo", "seed_hi", "step"};
 
@@ -140,15 +143,14 @@ struct TargetPrograms {
   uint64_t codeBytes = 0;
 };
 
-/// Where a parameter goes back into the source model: see runtime/OnnxSplice.h.
+/// Where a trained parameter goes back into the source model. The stored model holds its TensorProto with name, dims and data_type
+/// but no payload (neither raw_data, typed data, external_data nor data_location); see runtime/OnnxSplice.h.
 struct SpliceEntry {
   std::string parameter;       ///< name of a StateEntry
   ElementType type = ElementType::f32; ///< the initializer's element type in the file
-  std::string transform;       ///< "" or "transpose"
-  uint64_t modelOffset = 0;    ///< inline: where in the stored model (payloads removed) the TensorProto's raw_data field is inserted
-  std::string externalFile;    ///< external: its location, else empty
-  uint64_t externalOffset = 0; ///< external: first byte in that file
-  uint64_t bytes = 0;          ///< payload bytes in the file
+  std::string transform;       ///< "" or "transpose": the initializer is the parameter's transpose
+  uint64_t modelOffset = 0;    ///< where in the stored model the TensorProto's bytes end; the payload's fields are appended there
+  uint64_t bytes = 0;          ///< payload bytes: elements x element size of `type`
 };
 
 /// The whole plan but its big payloads, which stay mapped in the file (loaded plan) or in buffers of the caller (plan being built).

@@ -61,6 +61,6 @@ inline Error inContext(const std::string &where, const Error &error) { return {w
 /// Returns the error of a Status or Result from the enclosing function.
 #define LLMC_RETURN_IF_ERROR(expression)                                                                               \
   do {                                                                                                                 \
-    if (auto llmcStatus = (expression); !llmcStatus.ok())                                                              \
+    if (auto &&llmcStatus = (expression); !llmcStatus.ok())                                                            \
       return llmcStatus.error();                                                                                       \
   } while (false)
