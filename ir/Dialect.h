@@ -37,6 +37,11 @@ int64_t elementTypeNumber(mlir::Type type);
 /// Bytes a tensor takes densely; booleans take one byte each.
 int64_t tensorBytes(mlir::RankedTensorType type);
 
+/// The number that every element of a constant has; nothing for other values.
+std::optional<double> constantSplat(mlir::Value value);
+/// The value of a constant, or of a llmc.get of a variable of kind "constant" or "parameter" with a stored value.
+mlir::FailureOr<HostTensor> knownValue(mlir::Value value);
+
 // What the generated definitions call.
 std::string elementwiseShardingRule(mlir::Operation *op);
 mlir::LogicalResult verifyElementwise(mlir::Operation *op);

@@ -91,7 +91,8 @@ def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
 def ViewOpInterface : OpInterface<"ViewOpInterface"> {
   let cppNamespace = "::llmc";
   let description = "An op whose result lies in its first operand's buffer, at a byte offset: no kernel runs.";
-  let methods = [InterfaceMethod<"Bytes from the operand's start to the result's.", "int64_t", "getViewOffsetBytes", (ins), "", "return 0;">];
+  let methods = [InterfaceMethod<"Whether this instance is a view; else it runs a kernel.", "bool", "isView", (ins), "", "return true;">,
+    InterfaceMethod<"Bytes from the operand's start to the result's.", "int64_t", "getViewOffsetBytes", (ins), "", "return 0;">];
 }
 
 #endif

@@ -13,16 +13,16 @@ class Llmc_Elementwise<string mnemonic, list<Trait> traits = []>
                                          DeclareOpInterfaceMethods<PrecisionOpInterface>, DeclareOpInterfaceMethods<ShardingOpInterface>], traits)> {
   let hasFolder = 1;
   let hasVerifier = 1;
-  code common = [{
+  code facts = [{
     double $cppClass::getFlops() { return double(getType().getNumElements()); }
     ::llmc::PrecisionPolicy $cppClass::getPrecisionPolicy() { return ::llmc::PrecisionPolicy::follow; }
     std::string $cppClass::getShardingRule() { return ::llmc::elementwiseShardingRule(getOperation()); }
     ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyElementwise(getOperation()); }
     ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) { return ::llmc::foldByEvaluation(getOperation(), adaptor.getOperands()); }
-    ::mlir::LogicalResult $cppClass::evaluate(::llvm::ArrayRef<::llmc::HostTensor> operands, ::llvm::SmallVectorImpl<::llmc::HostTensor> &results) {
-      return ::llmc::evaluateElementwise(getOperation(), operands, results);
-    }
   }];
+  string common = !strconcat(facts,
+    "::mlir::LogicalResult $cppClass::evaluate(::llvm::ArrayRef<::llmc::HostTensor> operands, ::llvm::SmallVectorImpl<::llmc::HostTensor> &results) {\n",
+    "  return ::llmc::evaluateElementwise(getOperation(), operands, results);\n}\n");
 }
 
 // An op whose math is one formula. `integerFormula` is "" for ops on floats alone.
@@ -62,6 +62,7 @@ class Llmc_Unary<string mnemonic, string formula, string gradient, string intege
 class Llmc_Binary<string mnemonic, string formula, list<string> gradients, string integerFormula = "", list<Trait> traits = []>
     : Llmc_Formula<mnemonic, formula, integerFormula, "T a, T b", "x[0], x[1]",
                    !listconcat([DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)> {
+  string isPredicate = "false";
   let arguments = (ins Llmc_Tensor:$a, Llmc_Tensor:$b);
   let results = (outs Llmc_Tensor:$result);
   let assemblyFormat = "$a `,` $b attr-dict `:` `(` type($a) `,` type($b) `)` `->` type($result)";
@@ -71,7 +72,6 @@ class Llmc_Binary<string mnemonic, string formula, list<string> gradients, strin
       return ::llmc::inferBroadcast(location, operands, /*isPredicate=*/}] # isPredicate # [{, types);
     }
   }];
-  string isPredicate = "false";
 }
 
 // A comparison or logic op: the result is boolean and no gradient flows.
@@ -88,7 +88,6 @@ def Llmc_AddOp : Llmc_Binary<"add", "a + b", ["dy", "dy"], "a + b", [Commutative
     %y = llmc.add %a, %b : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
     ```
   }];
-  let hasCanonicalizer = 1;
 }
 def Llmc_SubOp : Llmc_Binary<"sub", "a - b", ["dy", "-dy"], "a - b"> {
   let summary = "y = a - b";
@@ -432,7 +431,7 @@ def Llmc_IotaOp : Llmc_Elementwise<"iota"> {
   let arguments = (ins I64Attr:$dim);
   let results = (outs Llmc_IntTensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
-  let extraClassDefinition = common;
+  let extraClassDefinition = facts;
 }
 def Llmc_DropoutOp : Llmc_Elementwise<"dropout", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "y = a / (1 - rate) where kept, else 0";
@@ -448,6 +447,20 @@ def Llmc_DropoutOp : Llmc_Elementwise<"dropout", [DeclareOpInterfaceMethods<Diff
   let arguments = (ins Llmc_FloatTensor:$a, Llmc_IntTensor:$seedLow, Llmc_IntTensor:$seedHigh, Llmc_IntTensor:$step, F64Attr:$rate, I64Attr:$node);
   let results = (outs Llmc_FloatTensor:$result);
   let assemblyFormat = "$a `,` $seedLow `,` $seedHigh `,` $step attr-dict `:` functional-type(operands, $result)";
+  let extraClassDefinition = facts;
+}
+
+// A view in a kernel: the repetition costs no memory once it is fused.
+def Llmc_BroadcastToOp : Llmc_Elementwise<"broadcast_to", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "a repeated along its dimensions of size one and new leading ones, as NumPy does";
+  let description = [{
+    ```mlir
+    %y = llmc.broadcast_to %a : (tensor<1x3xf32>) -> tensor<2x3xf32>
+    ```
+  }];
+  let arguments = (ins Llmc_Tensor:$a);
+  let results = (outs Llmc_Tensor:$result);
+  let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
   let extraClassDefinition = common;
 }
 

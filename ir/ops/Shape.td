@@ -49,7 +49,7 @@ def Llmc_ReshapeOp : Llmc_ShapeOp<"reshape", [DeclareOpInterfaceMethods<Differen
   let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
 }
 
-def Llmc_TransposeOp : Llmc_ShapeOp<"transpose", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+def Llmc_TransposeOp : Llmc_ShapeOp<"transpose", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
                                                   DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "dimensions in another order: result dimension i is operand dimension permutation[i]";
   let description = [{
@@ -64,21 +64,7 @@ def Llmc_TransposeOp : Llmc_ShapeOp<"transpose", [DeclareOpInterfaceMethods<Infe
   let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
 }
 
-def Llmc_BroadcastToOp : Llmc_ShapeOp<"broadcast_to", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
-  let summary = "a repeated along its dimensions of size one and new leading ones, as NumPy does";
-  let description = [{
-    broadcast_to_c1: the operand's shape broadcasts to the result's.
-
-    ```mlir
-    %y = llmc.broadcast_to %a : (tensor<1x3xf32>) -> tensor<2x3xf32>
-    ```
-  }];
-  let arguments = (ins Llmc_Tensor:$a);
-  let results = (outs Llmc_Tensor:$result);
-  let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
-}
-
-def Llmc_SliceOp : Llmc_ShapeOp<"slice", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+def Llmc_SliceOp : Llmc_ShapeOp<"slice", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<ViewOpInterface, ["isView", "getViewOffsetBytes"]>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
                                           DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "elements starts[d], starts[d] + steps[d], … along each dimension d, sizes[d] of them";
   let description = [{
@@ -94,7 +80,7 @@ def Llmc_SliceOp : Llmc_ShapeOp<"slice", [DeclareOpInterfaceMethods<InferTypeOpI
   let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
 }
 
-def Llmc_PlaceOp : Llmc_ShapeOp<"place", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+def Llmc_PlaceOp : Llmc_ShapeOp<"place", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
   let summary = "operands written into parts of one result: concat, pad, and the gradient of slice";
   let description = [{
     Operand k goes to indices starts[k*rank + d] + i * steps[k*rank + d]; elements that no operand covers are `fill`. Operands do not overlap
@@ -110,9 +96,38 @@ def Llmc_PlaceOp : Llmc_ShapeOp<"place", [DeclareOpInterfaceMethods<Differentiab
   let assemblyFormat = "$parts attr-dict `:` functional-type($parts, $result)";
   let extraClassDeclaration = [{
     ::mlir::OpFoldResult foldTrivial();
-    /// Whether every element of the result is covered by an operand.
+    /// Whether the operands together have as many elements as the result.
     bool coversResult();
   }];
+}
+
+def Llmc_EmptyOp : Llmc_PureOp<"empty"> {
+  let summary = "a tensor whose elements are not defined yet: what place_into writes into first";
+  let description = [{
+    ```mlir
+    %e = llmc.empty : tensor<2x4xf32>
+    ```
+  }];
+  let results = (outs Llmc_Tensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let extraClassDefinition = "double $cppClass::getFlops() { return 0; }";
+}
+
+def Llmc_PlaceIntoOp : Llmc_PureOp<"place_into", [AllTypesMatch<["into", "result"]>, DeclareOpInterfaceMethods<EvaluableOpInterface>,
+                                                  DeclareOpInterfaceMethods<KernelOpInterface, ["getTiedOperand"]>]> {
+  let summary = "`into` with `part` written at starts[d] + i * steps[d]; the result takes into's buffer";
+  let description = [{
+    One launch of what place means. place_into_c1: the part lies inside.
+
+    ```mlir
+    %y = llmc.place_into %a, %e {starts = array<i64: 0, 1>, steps = array<i64: 1, 1>} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let arguments = (ins Llmc_Tensor:$part, Llmc_Tensor:$into, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Llmc_Tensor:$result);
+  let assemblyFormat = "$part `,` $into attr-dict `:` functional-type(operands, $result)";
+  let hasVerifier = 1;
+  let extraClassDefinition = "double $cppClass::getFlops() { return 0; }";
 }
 
 #endif

@@ -1,0 +1,50 @@
+// The dialect's registration, and what is common to all its types.
+#include "ir/Dialect.h"
+
+using namespace mlir;
+
+#include "ir/Dialect.cpp.inc"
+#include "ir/Interfaces.cpp.inc"
+
+namespace llmc {
+
+void LlmcDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/Ops.cpp.inc"
+      >();
+}
+
+Operation *LlmcDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location location) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return builder.create<ConstantOp>(location, type, elements);
+}
+
+int64_t elementTypeNumber(Type type) {
+  if (type.isF32())
+    return 0;
+  if (type.isBF16())
+    return 1;
+  if (type.isF16())
+    return 2;
+  if (type.isF64())
+    return 3;
+  if (type.isInteger(64))
+    return 4;
+  if (type.isInteger(32))
+    return 5;
+  if (type.isInteger(8))
+    return type.isUnsignedInteger() ? 7 : 6;
+  return type.isInteger(1) ? 8 : -1;
+}
+
+int64_t tensorBytes(RankedTensorType type) {
+  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+}
+
+} // namespace llmc
+
+#define GET_OP_CLASSES
+#include "ir/Ops.cpp.inc"
