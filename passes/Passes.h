@@ -1,0 +1,36 @@
+// The passes and the pipeline they form; what each does is in Passes.td.
+#pragma once
+
+#include "ir/Dialect.h"
+
+#include "mlir/Pass/Pass.h"
+
+#include <string>
+
+namespace mlir {
+class OpPassManager;
+}
+
+namespace llmc {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
+/// What the pipeline may be told.
+struct PipelineOptions {
+  std::string optimizer = "adamw";
+  /// Pass names without "llmc-", as `--disable-pass` takes them; canonicalize may be named too.
+  llvm::SmallVector<std::string> disabled;
+};
+
+/// Adds all passes in order. Passes that the plan cannot do without are not left out: see isOptionalPass.
+void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
+/// Whether a pass (name without "llmc-") can be switched off: the step stays right, slower or larger.
+bool isOptionalPass(llvm::StringRef name);
+/// All pass names in pipeline order, without "llmc-".
+llvm::SmallVector<llvm::StringRef> passNames();
+
+} // namespace llmc
