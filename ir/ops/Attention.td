@@ -17,7 +17,8 @@ def Llmc_AttentionOp : Llmc_AttentionOp<"attention", [DeclareOpInterfaceMethods<
   let summary = "out = softmax(scale q k^T + mask) v per head, with the logarithm of the softmax's sum";
   let description = [{
     Query t sees key s when not `causal` or s <= t + S - T; with `window` w > 0 also s > t + S - T - w. `mask` (f32) is added to the scaled
-    scores. out is (B, T, H*D), lse (B, H, T) f32. A query that sees no key gives out = 0 and lse = -inf.
+    scores. out is (B, T, H*D), lse (B, H, T) f32. A query that sees no key gives out = 0 and lse = -inf. No gradient flows to the mask
+    nor from lse: only a mask that does not train belongs here.
 
     ```mlir
     %out, %lse = llmc.attention(%qkv) {heads = 4 : i64, kvHeads = 4 : i64, causal, window = 0 : i64, scale = 2.500000e-01 : f64}

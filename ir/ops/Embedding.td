@@ -4,11 +4,12 @@
 
 include "ir/Dialect.td"
 
-def Llmc_EmbeddingOp : Llmc_PureOp<"embedding", [DeclareOpInterfaceMethods<InferTypeOpInterface>, DeclareOpInterfaceMethods<EvaluableOpInterface>,
+def Llmc_EmbeddingOp : Llmc_PureOp<"embedding", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<EvaluableOpInterface>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "y = table[ids] along the table's first dimension";
   let description = [{
     table (V, C…), ids (…), y (…, C…). An id outside [0, V) fails the step when it runs. Also integer tables (evaluated at compile time).
+    embedding_c1: table has a first dimension.
 
     ```mlir
     %y = llmc.embedding %table, %ids : (tensor<7x3xf32>, tensor<2x5xi64>) -> tensor<2x5x3xf32>

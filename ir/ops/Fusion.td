@@ -4,7 +4,8 @@
 
 include "ir/Dialect.td"
 
-def Llmc_FusionOp : Llmc_PureOp<"fusion", [IsolatedFromAbove, SingleBlock, DeclareOpInterfaceMethods<KernelOpInterface, ["canShareBuffer"]>]> {
+def Llmc_FusionOp : Llmc_PureOp<"fusion", [IsolatedFromAbove, SingleBlock, DeclareOpInterfaceMethods<EvaluableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["canShareBuffer"]>]> {
   let summary = "one generated kernel over an iteration space (rows, cols)";
   let description = [{
     The body is elementwise ops (LaneOpInterface), constants and reductions on tensors of the form of the iteration space: every value in the body

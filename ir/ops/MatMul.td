@@ -4,14 +4,14 @@
 
 include "ir/Dialect.td"
 
-def Llmc_MatMulOp : Llmc_PureOp<"matmul", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<InferTypeOpInterface>,
+def Llmc_MatMulOp : Llmc_PureOp<"matmul", [AttrSizedOperandSegments, InferTypeOpAdaptorWithIsCompatible,
     DeclareOpInterfaceMethods<EvaluableOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<PrecisionOpInterface>, DeclareOpInterfaceMethods<ShardingOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getTiedOperand"]>]> {
   let summary = "y = op(lhs) op(rhs) + bias + init over the last two dimensions, accumulated in f32";
   let description = [{
     lhs (…, M, K), or (…, K, M) with `transposeLhs`; rhs (…, K, N), or (…, N, K) with `transposeRhs`; y (…, M, N). `bias` (N) is added to every
-    row. `init` has y's type and is added; the result takes its buffer.
+    row. `init` has y's type and is added; the result takes its buffer. The element type of y is lhs's unless stated: bf16 operands may give f32.
       matmul_c1: lhs and rhs have the same rank of two or more and the same leading dimensions.
       matmul_c2: the contracted sizes agree.
       matmul_c3: bias is (N), init has the result's type.

@@ -4,8 +4,8 @@
 
 include "ir/Dialect.td"
 
-class Llmc_Reduction<string mnemonic> : Llmc_PureOp<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>,
-    DeclareOpInterfaceMethods<EvaluableOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+class Llmc_Reduction<string mnemonic, list<Trait> traits = []> : Llmc_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor,
+    DeclareOpInterfaceMethods<EvaluableOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)> {
   let arguments = (ins Llmc_Tensor:$a, DenseI64ArrayAttr:$axes);
   let results = (outs Llmc_Tensor:$result);
   let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
@@ -44,7 +44,7 @@ def Llmc_ReduceMaxOp : Llmc_Reduction<"reduce_max"> {
     ```
   }];
 }
-def Llmc_ReduceMeanOp : Llmc_Reduction<"reduce_mean"> {
+def Llmc_ReduceMeanOp : Llmc_Reduction<"reduce_mean", [DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
   let summary = "mean over axes";
   let description = [{
     ```mlir

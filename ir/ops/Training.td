@@ -9,6 +9,7 @@ def Llmc_VariableOp : Llmc_Op<"variable", [Symbol]> {
   let description = [{
     `kind` is "parameter" (trains), "constant" (does not), "moment" (optimizer state, starts at zero) or "gradient" (summed over micro-batches).
     `value` is the initial value of parameters and constants, in the tensor's type (dense_resource: mapped from the model's file, never copied).
+    variable_c2: `kind` is one of these. variable_c3: `value` has the variable's type.
     `decays` says that weight decay applies. `source` is the initializer's name in the ONNX file, where that differs from the symbol.
 
     ```mlir
@@ -40,6 +41,7 @@ def Llmc_ProgramOp : Llmc_Op<"program", [IsolatedFromAbove, FunctionOpInterface,
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }
   }];
+  // The body starts without a block, as func.func's: call addEntryBlock().
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::llvm::StringRef":$kind, "::mlir::FunctionType":$type)>];
   let skipDefaultBuilders = 1;
 }
