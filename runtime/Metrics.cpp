@@ -1,0 +1,82 @@
+// Keys are those of the command line's documentation. A loss that is not a number is null in JSON.
+#include "runtime/Metrics.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace llmc {
+
+using nlohmann::ordered_json;
+
+static ordered_json optionalNumber(const std::optional<double> &value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+static std::string dump(const ordered_json &line) {
+  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string formatPlanHash(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+Result<MetricsFile> MetricsFile::create(const std::string &path, const MetricsHeader &header) {
+  MetricsFile metrics(path, std::fopen(path.c_str(), "we"));
+  if (!metrics.file)
+    return Error{path + ": cannot be written: " + std::strerror(errno)};
+  ordered_json line = {{"plan_hash", formatPlanHash(header.planHash)},
+                       {"version", header.version},
+                       {"model", header.model},
+                       {"precision", header.precision},
+                       {"optimizer", header.optimizer},
+                       {"device", header.device},
+                       {"isa", header.isa},
+                       {"program", header.programs},
+                       {"seed", header.seed},
+                       {"ranks", header.ranks},
+                       {"threads", header.threads},
+                       {"batch", header.batch},
+                       {"sequence", header.sequence},
+                       {"accumulate", header.accumulate},
+                       {"steps", header.steps},
+                       {"lr", header.hyper.lr},
+                       {"schedule", header.schedule},
+                       {"warmup", header.warmup},
+                       {"min_lr", header.minLr},
+                       {"weight_decay", header.hyper.weightDecay},
+                       {"beta1", header.hyper.beta1},
+                       {"beta2", header.hyper.beta2},
+                       {"eps", header.hyper.eps},
+                       {"clip", header.hyper.clip},
+                       {"start_ms", header.startMs},
+                       {"state_bytes", header.stateBytes},
+                       {"gradient_bytes", header.gradientBytes},
+                       {"arena_bytes", header.arenaBytes}};
+  LLMC_RETURN_IF_ERROR(metrics.writeLine(dump(line)));
+  return metrics;
+}
+
+Status MetricsFile::write(const StepMetrics &step) {
+  return writeLine(dump({{"step", step.step},
+                         {"loss", step.loss},
+                         {"lr", step.lr},
+                         {"grad_norm", optionalNumber(step.gradNorm)},
+                         {"tokens", step.tokens},
+                         {"tok_s", step.tokensPerSecond},
+                         {"mfu", optionalNumber(step.mfu)},
+                         {"step_ms", step.stepMs},
+                         {"data_wait_ms", step.dataWaitMs},
+                         {"comm_ms", step.commMs},
+                         {"exposed_comm_ms", step.exposedCommMs},
+                         {"arena_bytes", step.arenaBytes},
+                         {"peak_bytes", step.peakBytes}}));
+}
+
+Status MetricsFile::writeLine(const std::string &line) {
+  std::string text = line + '\n';
+  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
+    return Error{path + ": cannot be written: " + std::strerror(errno)};
+  return {};
+}
+
+} // namespace llmc

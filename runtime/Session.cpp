@@ -1,0 +1,281 @@
+// Opening in the order choose, allocate, load, prepare; nothing is allocated afterwards.
+#include "runtime/Session.h"
+
+#include "runtime/StateLoader.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+
+namespace llmc {
+
+Result<double> lossScale(std::span<const Batch> batches) {
+  int64_t labels = 0;
+  for (const Batch &batch : batches) {
+    if (!batch.numLabels)
+      return 1.0 / static_cast<double>(batches.size());
+    labels += *batch.numLabels;
+  }
+  if (labels == 0)
+    return Error{"every label is ignored: the mean loss is not defined"};
+  return 1.0 / static_cast<double>(labels);
+}
+
+/// True when a launch of the program has this buffer among its operands.
+static bool refersTo(const Program &program, const BufferRef &buffer) {
+  for (const Launch &launch : program.launches)
+    for (const BufferRef &operand : launch.operands)
+      if (operand.space == buffer.space && operand.offset < buffer.offset + std::max<uint64_t>(buffer.bytes, 1) &&
+          buffer.offset < operand.offset + std::max<uint64_t>(operand.bytes, 1))
+        return true;
+  return false;
+}
+
+static const StateEntry *findOutput(const Plan &plan, const char *role) {
+  for (const StateEntry &entry : plan.state)
+    if (entry.kind == StateKind::output && entry.role == role)
+      return &entry;
+  return nullptr;
+}
+
+const Program *Session::find(ProgramKind kind) const {
+  for (const Program &program : chosen->programs)
+    if (program.kind == kind)
+      return &program;
+  return nullptr;
+}
+
+Status Session::use(ProgramKind kind) {
+  const Program *program = find(kind);
+  if (!program) {
+    std::string names;
+    for (const Program &other : chosen->programs)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", programKindName(other.kind));
+    return Error{fmt::format("the plan has no program '{}' for {} {}; it has: {}", programKindName(kind),
+                             chosen->target, chosen->isa, names)};
+  }
+  used[static_cast<size_t>(kind)] = program;
+  return {};
+}
+
+/// The programs of a run: the one with the least memory that does what the flags ask.
+Status Session::choose(const SessionOptions &options) {
+  Result<size_t> index = device.pickTarget(plan());
+  LLMC_RETURN_IF_ERROR(index);
+  chosen = &plan().targets.at(*index);
+  if (options.needsForward)
+    LLMC_RETURN_IF_ERROR(use(ProgramKind::forward));
+  if (options.needsGradients)
+    LLMC_RETURN_IF_ERROR(use(ProgramKind::accumulate));
+  programNames = programKindName(ProgramKind::forward);
+  if (!options.trains)
+    return {};
+  if (options.microBatches == 1 && !options.clips && find(ProgramKind::stepFused))
+    stepKind = ProgramKind::stepFused;
+  else if (options.microBatches == 1 && find(ProgramKind::step))
+    stepKind = ProgramKind::step;
+  else
+    accumulates = true;
+  if (!accumulates) {
+    programNames = programKindName(stepKind);
+    return use(stepKind);
+  }
+  LLMC_RETURN_IF_ERROR(use(ProgramKind::accumulate));
+  LLMC_RETURN_IF_ERROR(use(ProgramKind::update));
+  programNames = fmt::format("{} + {}", programKindName(ProgramKind::accumulate), programKindName(ProgramKind::update));
+  return {};
+}
+
+Status Session::allocate() {
+  bool usesGradients = false;
+  for (const Program *program : used)
+    if (program) {
+      arena = std::max(arena, program->arenaBytes);
+      usesGradients = usesGradients || refersTo(*program, {Space::gradients, 0, plan().gradientBytes});
+    }
+  auto allocateSpace = [&](uint64_t bytes, const char *what, std::byte *&space) -> Status {
+    Result<std::byte *> memory = device.allocate(bytes, what);
+    LLMC_RETURN_IF_ERROR(memory);
+    space = *memory;
+    return {};
+  };
+  LLMC_RETURN_IF_ERROR(allocateSpace(plan().stateBytes, "state", spaces.state));
+  LLMC_RETURN_IF_ERROR(allocateSpace(usesGradients ? plan().gradientBytes : 0, "gradients", spaces.gradients));
+  return allocateSpace(arena, "arena", spaces.arena);
+}
+
+Status Session::prepare() {
+  LLMC_RETURN_IF_ERROR(device.loadCode(*chosen, file.code(*chosen)));
+  size_t maxLaunches = 0;
+  for (size_t i = 0; i < kNumKinds; ++i) {
+    if (!used[i])
+      continue;
+    Result<std::unique_ptr<PreparedProgram>> program = device.prepare(*used[i], spaces);
+    if (!program)
+      return inContext(fmt::format("program {}", programKindName(used[i]->kind)), program.error());
+    prepared[i] = std::move(*program);
+    maxLaunches = std::max(maxLaunches, used[i]->launches.size());
+  }
+  launchMs.resize(maxLaunches);
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::open(const PlanFile &file, DeviceApi &device, const SessionOptions &options) {
+  std::unique_ptr<Session> session(new Session(file, device));
+  const Plan &plan = file.plan();
+  session->loss = findOutput(plan, "loss");
+  session->gradNorm = findOutput(plan, "grad_norm");
+  if (!session->loss)
+    return Error{file.path() + ": the plan computes no loss"};
+  for (const StateEntry &entry : plan.state) {
+    if (entry.kind == StateKind::input)
+      session->inputs.push_back(&entry);
+    for (size_t i = 0; entry.kind == StateKind::scalar && i < kScalarNames.size(); ++i)
+      if (entry.name == kScalarNames[i])
+        session->scalars[i] = &entry;
+  }
+  if (Status status = session->choose(options); !status)
+    return inContext(file.path(), status.error());
+  if (Status status = session->allocate(); !status)
+    return inContext(file.path(), status.error());
+  LLMC_RETURN_IF_ERROR(loadWeights(file, device, session->spaces.state, options.threads));
+  if (Status status = session->prepare(); !status)
+    return inContext(file.path(), status.error());
+  return session;
+}
+
+Session::~Session() {
+  for (auto &program : prepared)
+    program.reset();
+  for (std::byte *space : {spaces.arena, spaces.gradients, spaces.state})
+    if (space)
+      device.release(space);
+}
+
+/// The value of each of kScalarNames, as the bits of an f32.
+static std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale,
+                                                            int64_t number, int64_t microNumber) {
+  auto bits = [](double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
+  double clip = hyper.clip > 0 ? hyper.clip : std::numeric_limits<float>::max();
+  double steps = static_cast<double>(number);
+  return {bits(hyper.lr),
+          bits(hyper.beta1),
+          bits(hyper.beta2),
+          bits(hyper.eps),
+          bits(hyper.weightDecay),
+          bits(clip),
+          bits(1 - std::pow(hyper.beta1, steps)),
+          bits(1 - std::pow(hyper.beta2, steps)),
+          bits(lossScale),
+          static_cast<uint32_t>(hyper.seed),
+          static_cast<uint32_t>(hyper.seed >> 32),
+          static_cast<uint32_t>(microNumber)};
+}
+
+Status Session::load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper,
+                     int64_t microNumber) {
+  assert(batch.inputs.size() == inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    LLMC_RETURN_IF_ERROR(device.copyIn(spaces.state + inputs[i]->buffer.offset, batch.inputs[i]));
+  auto values = scalarBits(hyper, lossScale, number, microNumber);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (scalars[i])
+      LLMC_RETURN_IF_ERROR(
+          device.copyIn(spaces.state + scalars[i]->buffer.offset, std::as_bytes(std::span(&values[i], 1))));
+  return {};
+}
+
+Status Session::run(ProgramKind kind) {
+  PreparedProgram &program = *prepared[static_cast<size_t>(kind)];
+  if (!observer)
+    return program.run();
+  const Program &launches = *used[static_cast<size_t>(kind)];
+  std::span<double> times(launchMs.data(), launches.launches.size());
+  LLMC_RETURN_IF_ERROR(program.runProfiled(times));
+  observer->record(launches, times);
+  return {};
+}
+
+Result<double> Session::readScalar(const StateEntry *entry) const {
+  float value = 0;
+  LLMC_RETURN_IF_ERROR(read(entry->buffer, 0, std::as_writable_bytes(std::span(&value, 1))));
+  return static_cast<double>(value);
+}
+
+Status Session::read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const {
+  const std::byte *space = buffer.space == Space::gradients ? spaces.gradients : spaces.state;
+  assert((buffer.space == Space::gradients || buffer.space == Space::state) && offset + dst.size() <= buffer.bytes);
+  return device.copyOut(dst, space + buffer.offset + offset);
+}
+
+/// Sums the micro-batches' gradients from zero; the sum of their losses.
+Result<double> Session::accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
+                                   const HyperParameters &hyper) {
+  double sum = 0;
+  LLMC_RETURN_IF_ERROR(device.zero(spaces.gradients, gradientBytes()));
+  for (size_t micro = 0; micro < batches.size(); ++micro) {
+    int64_t microNumber = (number - 1) * static_cast<int64_t>(batches.size()) + static_cast<int64_t>(micro) + 1;
+    LLMC_RETURN_IF_ERROR(load(batches[micro], lossScale, number, hyper, microNumber));
+    LLMC_RETURN_IF_ERROR(run(ProgramKind::accumulate));
+    Result<double> part = readScalar(loss);
+    LLMC_RETURN_IF_ERROR(part);
+    sum += *part;
+  }
+  return sum;
+}
+
+Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
+  StepResult result;
+  Result<double> scale = lossScale(batches);
+  LLMC_RETURN_IF_ERROR(scale);
+  Result<double> value = 0.0;
+  if (accumulates) {
+    value = accumulate(batches, *scale, number, hyper);
+    LLMC_RETURN_IF_ERROR(value);
+    LLMC_RETURN_IF_ERROR(run(ProgramKind::update));
+  } else {
+    assert(batches.size() == 1);
+    LLMC_RETURN_IF_ERROR(load(batches[0], *scale, number, hyper, number));
+    LLMC_RETURN_IF_ERROR(run(stepKind));
+    value = readScalar(loss);
+    LLMC_RETURN_IF_ERROR(value);
+  }
+  result.loss = *value;
+  for (const Batch &batch : batches)
+    result.tokens += batch.numTokens;
+  const Program &last = *used[static_cast<size_t>(accumulates ? ProgramKind::update : stepKind)];
+  if (gradNorm && refersTo(last, gradNorm->buffer)) {
+    Result<double> norm = readScalar(gradNorm);
+    LLMC_RETURN_IF_ERROR(norm);
+    result.gradNorm = *norm;
+  }
+  return result;
+}
+
+Result<double> Session::forward(const Batch &batch, const HyperParameters &hyper) {
+  Result<double> scale = lossScale(std::span(&batch, 1));
+  LLMC_RETURN_IF_ERROR(scale);
+  LLMC_RETURN_IF_ERROR(load(batch, *scale, 1, hyper, 1));
+  LLMC_RETURN_IF_ERROR(run(ProgramKind::forward));
+  return readScalar(loss);
+}
+
+Status Session::gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
+  Result<double> scale = lossScale(batches);
+  LLMC_RETURN_IF_ERROR(scale);
+  return accumulate(batches, *scale, number, hyper).status();
+}
+
+std::vector<const StateEntry *> Session::outputs() const {
+  std::vector<const StateEntry *> found;
+  const Program *forward = used[static_cast<size_t>(ProgramKind::forward)];
+  for (const StateEntry &entry : plan().state)
+    if (forward && entry.kind == StateKind::output && refersTo(*forward, entry.buffer))
+      found.push_back(&entry);
+  return found;
+}
+
+} // namespace llmc

@@ -1,0 +1,113 @@
+// An open plan on a device: memory allocated once, weights loaded, the programs that the flags need made ready. Then
+// steps: inputs and hyperparameters go into the state, programs run, loss and gradient norm come out.
+#pragma once
+
+#include "runtime/Batch.h"
+#include "runtime/Device.h"
+#include "runtime/PlanFile.h"
+
+#include <array>
+
+namespace llmc {
+
+/// What a run will ask for; decides which programs are made ready and how much memory is needed.
+struct SessionOptions {
+  bool trains = true;          ///< step() will be called
+  bool clips = true;           ///< with a clip that is not 0
+  int64_t microBatches = 1;    ///< a step's
+  bool needsForward = false;   ///< forward() will be called
+  bool needsGradients = false; ///< gradients() will be called
+  int threads = 1;             ///< for reading the weights
+};
+
+/// AdamW's hyperparameters at one step (SGD uses lr and weightDecay).
+struct HyperParameters {
+  double lr = 3e-4;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  double weightDecay = 0.1;
+  double clip = 1.0; ///< largest global gradient norm; 0 is off
+  uint64_t seed = 0; ///< of dropout
+};
+
+/// What a step did.
+struct StepResult {
+  double loss = 0;                ///< mean over the step's labels, before its update
+  std::optional<double> gradNorm; ///< global, before clipping; nothing where the program does not compute it
+  int64_t tokens = 0;
+};
+
+/// Watches every program that runs, launch by launch.
+class LaunchObserver {
+public:
+  virtual ~LaunchObserver() = default;
+  virtual void record(const Program &program, std::span<const double> launchMs) = 0;
+};
+
+class Session {
+public:
+  /// Opens the plan on the device; both must outlive the session. Errors name the plan's path.
+  static Result<std::unique_ptr<Session>> open(const PlanFile &file, DeviceApi &device, const SessionOptions &options);
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  /// One training step on all its micro-batches; `number` counts from 1.
+  Result<StepResult> step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
+  /// Runs the forward program: outputs() then hold what it computed. Its loss, as the mean over this batch's labels.
+  Result<double> forward(const Batch &batch, const HyperParameters &hyper);
+  /// The gradients of step `number` before clipping, left in the gradients' space for read(); weights stay as they are.
+  Status gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
+
+  /// Copies bytes [offset, offset + dst.size()) of a buffer of the state or gradients to the host.
+  Status read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const;
+  /// Values that the forward program writes: outputs of the graph, the loss among them.
+  std::vector<const StateEntry *> outputs() const;
+
+  const Plan &plan() const { return file.plan(); }
+  const TargetPrograms &target() const { return *chosen; }
+  /// "step-fused", "accumulate + update", ...: what step() runs, or "forward".
+  const std::string &programs() const { return programNames; }
+  uint64_t stateBytes() const { return plan().stateBytes; }
+  uint64_t gradientBytes() const { return spaces.gradients ? plan().gradientBytes : 0; }
+  /// The largest arena of the programs made ready.
+  uint64_t arenaBytes() const { return arena; }
+
+  /// From now on every program runs launch by launch under the observer, which must outlive the session; null: no more.
+  void observe(LaunchObserver *newObserver) { observer = newObserver; }
+
+private:
+  static constexpr size_t kNumKinds = 5;
+  Session(const PlanFile &file, DeviceApi &device) : file(file), device(device) {}
+  Status choose(const SessionOptions &options);
+  Status allocate();
+  Status prepare();
+  const Program *find(ProgramKind kind) const;
+  Status use(ProgramKind kind);
+  Status load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper, int64_t microNumber);
+  Status run(ProgramKind kind);
+  Result<double> accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
+                            const HyperParameters &hyper);
+  Result<double> readScalar(const StateEntry *entry) const;
+
+  const PlanFile &file;
+  DeviceApi &device;
+  const TargetPrograms *chosen = nullptr;
+  bool accumulates = false;
+  ProgramKind stepKind = ProgramKind::step; ///< when not accumulating
+  std::string programNames;
+  std::array<const Program *, kNumKinds> used = {};
+  std::array<std::unique_ptr<PreparedProgram>, kNumKinds> prepared;
+  DeviceSpaces spaces;
+  uint64_t arena = 0;
+  std::vector<const StateEntry *> inputs;
+  std::array<const StateEntry *, kScalarNames.size()> scalars = {};
+  const StateEntry *loss = nullptr, *gradNorm = nullptr;
+  std::vector<double> launchMs;
+  LaunchObserver *observer = nullptr;
+};
+
+/// 1 / the labels of all micro-batches (1 / micro-batches for a graph without labels): what makes sums a mean. Fails
+/// when every label is ignored.
+Result<double> lossScale(std::span<const Batch> batches);
+
+} // namespace llmc
