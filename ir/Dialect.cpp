@@ -1,10 +1,17 @@
 // The dialect's registration, and what is common to all its types.
 #include "ir/Dialect.h"
 
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 
 #include "ir/Dialect.cpp.inc"
+#include "ir/Enums.cpp.inc"
 #include "ir/Interfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Attributes.cpp.inc"
 
 namespace llmc {
 
@@ -12,6 +19,10 @@ void LlmcDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ir/Ops.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/Attributes.cpp.inc"
       >();
 }
 

@@ -58,7 +58,11 @@ mlir::LogicalResult verifyLoss(mlir::Operation *op);
 } // namespace llmc
 
 #include "ir/Dialect.h.inc"
+#include "ir/Enums.h.inc"
 #include "ir/Interfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/Attributes.h.inc"
 
 #define GET_OP_CLASSES
 #include "ir/Ops.h.inc"
