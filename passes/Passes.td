@@ -87,6 +87,7 @@ def Fuse : Llmc_Pass<"fuse"> {
     Before: `llmc.add`, `llmc.mul`, `llmc.reduce_sum` … After: one `llmc.fusion` over their common iteration space. A column reduction leaves
     one partial sum per row block and a second small kernel.
   }];
+  let options = [Option<"single", "single", "bool", "false", "one kernel per op, to see what fusion is worth">];
 }
 def MaterializeConstants : Llmc_Pass<"materialize-constants"> {
   let summary = "give constants that kernels read a place in memory";

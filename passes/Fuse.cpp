@@ -1,0 +1,99 @@
+// Gathers elementwise ops and reductions into generated kernels: first along the values that flow between them, then beside each other
+// where they read the same large value.
+#include "passes/FusionBuilder.h"
+#include "passes/Passes.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+
+using namespace mlir;
+
+namespace llmc {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+
+/// Ops that make the operands of `op`, seeing through free ops.
+static void collectProducers(Operation *op, llvm::SetVector<Operation *> &producers) {
+  for (Value operand : op->getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer)
+      continue;
+    if (isFree(producer))
+      collectProducers(producer, producers);
+    else
+      producers.insert(producer);
+  }
+}
+
+namespace {
+struct Fuse : impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      runOnBlock(program.getBody().front());
+  }
+
+  void runOnBlock(Block &block) {
+    FusionClusters clusters(block);
+    SmallVector<Operation *> fusible;
+    for (Operation &op : block)
+      if (isFusible(&op))
+        fusible.push_back(&op);
+    if (!single) {
+      for (Operation *op : fusible)
+        mergeWithProducers(clusters, op);
+      for (Operation *op : fusible)
+        mergeWithSiblings(clusters, op);
+    }
+    rebuild(block, clusters);
+  }
+
+  void mergeWithProducers(FusionClusters &clusters, Operation *op) {
+    llvm::SetVector<Operation *> producers;
+    collectProducers(op, producers);
+    for (Operation *producer : llvm::reverse(producers)) {
+      if (!isFusible(producer))
+        continue;
+      if (std::string reason = clusters.tryMerge(producer, op); !reason.empty())
+        op->emitRemark("declined: fusing ") << op->getName() << " with " << producer->getName() << ": " << reason;
+    }
+  }
+
+  /// Two kernels that read the same value of the whole iteration space read it once together.
+  void mergeWithSiblings(FusionClusters &clusters, Operation *op) {
+    for (Value operand : op->getOperands()) {
+      if (cast<RankedTensorType>(operand.getType()).getShape() != iterationShape(op))
+        continue;
+      for (Operation *sibling : operand.getUsers())
+        if (sibling != op && sibling->isBeforeInBlock(op) && isFusible(sibling))
+          (void)clusters.tryMerge(sibling, op);
+    }
+  }
+
+  /// Puts every node where it can run, clusters as fusions. Variables are read first and written last; the schedule moves them.
+  void rebuild(Block &block, FusionClusters &clusters) {
+    Operation *terminator = block.getTerminator();
+    for (FusionNode *node : clusters.nodes()) {
+      if (!node->isFusible) {
+        node->ops.front()->moveBefore(terminator);
+        continue;
+      }
+      OpBuilder builder(terminator);
+      FusionOp fusion = buildFusion(builder, *node);
+      if (node->ops.size() > 1)
+        fusion.emitRemark("fused ") << node->ops.size() << " ops over " << fusion.getRows() << " x " << fusion.getCols();
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isa<GetOp>(op))
+        op.moveBefore(&block, block.begin());
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isa<SetOp>(op))
+        op.moveBefore(terminator);
+    sortTopologically(&block);
+  }
+};
+} // namespace
+} // namespace llmc

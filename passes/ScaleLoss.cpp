@@ -1,0 +1,62 @@
+// Divides the loss by the session's count of labels. A batch's own mean would be wrong as soon as a step has several micro-batches or
+// ranks: their labels count together. So the compiled loss is a sum, times a scalar that the session writes.
+#include "passes/Passes.h"
+#include "passes/ProgramResults.h"
+
+using namespace mlir;
+
+namespace llmc {
+#define GEN_PASS_DEF_SCALELOSS
+#include "passes/Passes.h.inc"
+
+/// The program argument that labels come from, when every op between keeps or drops whole labels; null otherwise.
+static BlockArgument labelsArgument(Value labels) {
+  while (Operation *op = labels.getDefiningOp()) {
+    if (!isa<ReshapeOp, SliceOp, PlaceOp, CastOp>(op))
+      return {};
+    labels = op->getOperand(0);
+  }
+  return cast<BlockArgument>(labels);
+}
+
+namespace {
+struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (program.getKind() == "graph" && failed(scale(program)))
+        return signalPassFailure();
+  }
+
+  LogicalResult scale(ProgramOp program) {
+    std::optional<unsigned> index = lossResult(program);
+    if (!index)
+      return program.emitError("no result has the role \"loss\": nothing to train");
+    auto terminator = cast<ReturnOp>(program.getBody().front().getTerminator());
+    Value loss = terminator.getOperand(*index);
+    OpBuilder builder(terminator);
+    Value scale = builder.create<ScalarOp>(loss.getLoc(), RankedTensorType::get({}, builder.getF32Type()), "loss_scale");
+
+    Value unshaped = loss;
+    while (auto reshape = unshaped.getDefiningOp<ReshapeOp>())
+      unshaped = reshape.getA();
+    if (auto crossEntropy = unshaped.getDefiningOp<SoftmaxCrossEntropyOp>(); crossEntropy && crossEntropy.getMean() && !crossEntropy.getScale()) {
+      BlockArgument labels = labelsArgument(crossEntropy.getLabels());
+      auto role = labels ? program.getArgAttrOfType<StringAttr>(labels.getArgNumber(), "llmc.role") : StringAttr();
+      if (role && role.getValue().starts_with("labels")) {
+        scale.getDefiningOp()->moveBefore(crossEntropy);
+        crossEntropy.getScaleMutable().assign(scale);
+        crossEntropy.setMean(false);
+        program.setArgAttr(labels.getArgNumber(), "llmc.ignore_index", crossEntropy.getIgnoreIndexAttr());
+        getOperation()->setAttr("llmc.token_mean", builder.getUnitAttr());
+        crossEntropy.emitRemark("the loss is divided by the labels of all micro-batches and ranks together");
+        return success();
+      }
+    }
+    Expr scaled = ExprScope{builder, loss.getLoc()}(loss) * Expr{&builder, loss.getLoc(), scale};
+    terminator.setOperand(*index, scaled);
+    emitRemark(loss.getLoc(), "the loss is no mean cross-entropy of a labels input: it is averaged over micro-batches and ranks");
+    return success();
+  }
+};
+} // namespace
+} // namespace llmc
