@@ -67,6 +67,12 @@ static Program makeProgram(ProgramKind kind, const Plan &plan, std::vector<const
         launch.operands = {entry.buffer};
         program.launches.push_back(launch);
       }
+  if (kind == ProgramKind::accumulate || kind == ProgramKind::update) {
+    Launch launch = zero;
+    launch.name = "gradients";
+    launch.operands = {{Space::gradients, 0, plan.gradientBytes}};
+    program.launches.push_back(launch);
+  }
   program.values = {{"scratch", "workspace", {Space::arena, 64, 128}, 0, 0}};
   return program;
 }

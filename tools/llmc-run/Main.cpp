@@ -1,0 +1,155 @@
+// llmc-run: trains a plan. Flags in, a run, exports out.
+#include "backend/cpu/CpuDevice.h"
+#include "tools/Flags.h"
+#include "tools/llmc-run/RunPlan.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <unistd.h>
+
+namespace {
+
+constexpr const char *kFooter =
+    R"(A run prints what it does, trains, and writes the files asked for. Ctrl-C finishes the step, then writes them too.
+
+Example:
+  llmc-run gpt.plan --data train.bin --steps 200 --metrics run.jsonl --plot loss.svg --export-onnx trained.onnx)";
+
+/// The signal that asked to stop; lock-free, so a handler may set it.
+std::atomic<int> stopSignal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+/// The first signal finishes the step; the next one ends the process as it would have.
+void askToStop(int signal) {
+  stopSignal = signal;
+  std::signal(signal, SIG_DFL);
+}
+
+const std::map<std::string, llmc::ScheduleKind> kSchedules = {{"constant", llmc::ScheduleKind::constant},
+                                                              {"cosine", llmc::ScheduleKind::cosine},
+                                                              {"linear", llmc::ScheduleKind::linear}};
+
+/// Words of the command line that later versions take.
+constexpr const char *kReserved[] = {"--val",          "--nproc",      "--rendezvous", "--timeout", "--rank-times",
+                                     "--verify-ranks", "--checkpoint", "--save-every", "--keep",    "--resume",
+                                     "--eval-every",   "--eval-steps", "--tensorboard"};
+
+void addDataFlags(CLI::App &app, llmc::RunOptions &options, std::string &labels) {
+  app.add_option("PLAN", options.plan, "the plan, made by llmc-compile")->required();
+  auto *data =
+      app.add_option("--data", options.data, "token file: llm.c .bin, raw uint16, or .npy; without it random tokens");
+  app.add_option("--inputs", options.inputs,
+                 "safetensors file with one fixed batch, a tensor for each input by its name")
+      ->excludes(data);
+  app.add_option("--tokens-input", options.overrides.tokensInput, "the input that takes the tokens");
+  app.add_option("--labels-input", options.overrides.labelsInput, "the input that takes the labels");
+  app.add_option("--labels", labels, "shifted: labels are the next tokens; same: the graph shifts them itself")
+      ->check(CLI::IsMember({"shifted", "same"}));
+  app.add_flag("--drop-last", options.dropLast, "leave out an epoch's last step when it is not full")->needs(data);
+  app.add_option("--epochs", options.epochs, "passes over --data")
+      ->needs(data)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--steps", options.steps,
+                 "training steps; 0 runs the forward program only. Default: one epoch, or 10 without --data")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->excludes("--epochs");
+  app.add_option("--accumulate", options.accumulate, "micro-batches a step, their gradients summed")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the data's order, random tokens and dropout")->capture_default_str();
+}
+
+void addOptimizerFlags(CLI::App &app, llmc::RunOptions &options) {
+  llmc::HyperParameters &hyper = options.hyper;
+  auto add = [&](const char *name, double &value, const char *text) {
+    app.add_option(name, value, text)->check(CLI::NonNegativeNumber)->capture_default_str();
+  };
+  add("--lr", hyper.lr, "learning rate");
+  app.add_option("--warmup", options.warmup, "steps over which the rate rises")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--schedule", options.schedule, "constant, cosine or linear, over the whole run")
+      ->transform(CLI::CheckedTransformer(kSchedules).description("constant|cosine|linear"));
+  add("--min-lr", options.minLr, "the rate at the schedule's end");
+  app.add_flag("--scale-lr", options.scaleLr, "multiply the rate by the number of ranks");
+  add("--weight-decay", hyper.weightDecay, "decoupled decay of the parameters that decay");
+  add("--beta1", hyper.beta1, "AdamW's first moment");
+  add("--beta2", hyper.beta2, "AdamW's second moment");
+  add("--eps", hyper.eps, "AdamW's epsilon");
+  add("--clip", hyper.clip, "largest global gradient norm; 0 is off");
+}
+
+void addOutputFlags(CLI::App &app, llmc::RunOptions &options) {
+  app.add_option("--metrics", options.metrics, "JSON lines: a header, then a line a step");
+  app.add_option("--profile", options.profile, "Chrome/Perfetto trace of the launches; prints the costliest kernels");
+  app.add_option("--plot", options.plot, "the loss curve as SVG");
+  app.add_option("--export-onnx", options.exportOnnx, "the trained model");
+  app.add_option("--export-weights", options.exportWeights, "the trained weights, safetensors");
+  app.add_option("--export-grads", options.exportGrads, "the first step's gradients before clipping, safetensors");
+  app.add_option("--export-outputs", options.exportOutputs, "the first step's outputs and loss, safetensors");
+}
+
+/// What the flags' own checks cannot see; empty when all is well.
+std::string conflict(const llmc::RunOptions &options, const std::string &device) {
+  if (options.hyper.beta1 >= 1 || options.hyper.beta2 >= 1)
+    return "--beta1 and --beta2 must be below 1";
+  if (options.minLr > options.hyper.lr)
+    return fmt::format("--min-lr {:g} is larger than --lr {:g}", options.minLr, options.hyper.lr);
+  if (device != "cpu" && device != "cuda")
+    return fmt::format("--device {}: expected cpu or cuda", device);
+  return "";
+}
+
+/// One rank only: under a launcher of several, all would write the same files.
+llmc::Status requireOneRank() {
+  for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    const char *value = std::getenv(name);
+    if (value && std::atoi(value) > 1)
+      return llmc::Error{fmt::format("{}={}: several ranks are not built yet, start one process", name, value)};
+  }
+  return {};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llmc::RunSurroundings around;
+  llmc::RunOptions options;
+  std::string labels, device = "cpu";
+  CLI::App app("Trains a plan: one file made by llmc-compile, tokens in, losses and the trained model out.",
+               "llmc-run");
+  app.footer(kFooter);
+  addDataFlags(app, options, labels);
+  addOptimizerFlags(app, options);
+  addOutputFlags(app, options);
+  app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+  app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
+      ->check(CLI::Range(1, 4096));
+  std::vector<std::string> ignored;
+  for (const char *name : kReserved)
+    app.add_option(name, ignored)->group("")->expected(0, 1);
+  if (std::optional<int> status = llmc::parseFlags(app, argc, argv))
+    return *status;
+  for (const char *name : kReserved)
+    if (app.count(name) > 0)
+      return llmc::wrongFlags(app, fmt::format("{}: not built yet", name));
+  if (std::string message = conflict(options, device); !message.empty())
+    return llmc::wrongFlags(app, message);
+  if (!labels.empty())
+    options.overrides.labelsShifted = labels == "shifted";
+  if (device == "cuda")
+    return llmc::failed(app, {"--device cuda: this build has no CUDA backend; use --device cpu"});
+  if (llmc::Status status = requireOneRank(); !status)
+    return llmc::failed(app, status.error());
+
+  std::signal(SIGINT, askToStop);
+  std::signal(SIGTERM, askToStop);
+  around.makeDevice = llmc::makeCpuDevice;
+  around.isTerminal = isatty(STDOUT_FILENO) == 1;
+  around.signal = &stopSignal;
+  around.version = LLMC_VERSION;
+  if (llmc::Status status = llmc::runPlan(options, around); !status)
+    return llmc::failed(app, status.error());
+  return stopSignal != 0 ? 128 + stopSignal : 0;
+}

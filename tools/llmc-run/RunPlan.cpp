@@ -1,0 +1,299 @@
+// One run as an object: what is opened in order, the loop over steps, the files at the end.
+#include "tools/llmc-run/RunPlan.h"
+
+#include "runtime/AtomicFile.h"
+#include "runtime/DataLoader.h"
+#include "runtime/Exports.h"
+#include "runtime/FixedInputs.h"
+#include "runtime/Metrics.h"
+#include "runtime/Plot.h"
+#include "runtime/Prefetcher.h"
+#include "runtime/Profiler.h"
+#include "runtime/StepProgress.h"
+#include "tools/llmc-run/Threads.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace llmc {
+
+const char *scheduleName(ScheduleKind kind) {
+  return kind == ScheduleKind::cosine ? "cosine" : kind == ScheduleKind::linear ? "linear" : "constant";
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double millisecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double toMib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+class Run {
+public:
+  Run(const RunOptions &options, const RunSurroundings &around) : options(options), around(around) {}
+
+  Status open() {
+    LLMC_RETURN_IF_ERROR(checkOutputs());
+    Result<PlanFile> opened = PlanFile::open(options.plan);
+    LLMC_RETURN_IF_ERROR(opened);
+    file.emplace(std::move(*opened));
+    Result<InputMap> mapped = mapInputs(file->plan(), options.overrides);
+    if (!mapped)
+      return inContext(options.plan, mapped.error());
+    inputs = std::move(*mapped);
+    LLMC_RETURN_IF_ERROR(openSource());
+    threads = options.threads > 0 ? options.threads : defaultThreads();
+    device = around.makeDevice(threads);
+    Result<std::unique_ptr<Session>> started = Session::open(*file, *device, sessionOptions());
+    LLMC_RETURN_IF_ERROR(started);
+    session = std::move(*started);
+    if (!options.profile.empty())
+      session->observe(&profiler);
+    hyper = options.hyper;
+    hyper.seed = options.seed;
+    schedule = {options.schedule, hyper.lr, options.minLr, options.warmup, numSteps};
+    describe();
+    return {};
+  }
+
+  Status train() {
+    Prefetcher batches(*source, inputs, 0, std::max<int64_t>(numSteps, 1), options.accumulate);
+    std::optional<StepProgress> progress;
+    for (int64_t number = 1; number <= std::max<int64_t>(numSteps, 1) && !isAskedToStop(); ++number) {
+      Clock::time_point begin = Clock::now();
+      Result<std::span<const Batch>> batch = batches.next();
+      LLMC_RETURN_IF_ERROR(batch);
+      double waitMs = millisecondsSince(begin);
+      if (number == 1) {
+        LLMC_RETURN_IF_ERROR(beforeFirstStep(*batch));
+        if (numSteps == 0)
+          return {};
+        progress.emplace(around.out, around.isTerminal, numSteps);
+        begin = Clock::now();
+      }
+      if (Status status = step(number, *batch, begin, waitMs, *progress); !status)
+        return inContext(fmt::format("step {}", number), status.error());
+    }
+    return {};
+  }
+
+  Status finish() {
+    LLMC_RETURN_IF_ERROR(writeFile(options.exportWeights, "trained weights",
+                                   [&](const std::string &path) { return exportWeights(*session, path); }));
+    LLMC_RETURN_IF_ERROR(writeFile(options.exportOnnx, "trained model", [&](const std::string &path) {
+      return exportModel(*session, file->model(), path);
+    }));
+    LLMC_RETURN_IF_ERROR(writeFile(options.plot, "loss curve", [&](const std::string &path) {
+      return writeLossPlot(path, {fmt::format("{}: training loss", file->plan().modelName), losses});
+    }));
+    LLMC_RETURN_IF_ERROR(
+        writeFile(options.profile, "trace", [&](const std::string &path) { return profiler.writeTrace(path); }));
+    if (!options.profile.empty())
+      fmt::print(around.out, "{}", profiler.table());
+    return {};
+  }
+
+private:
+  bool isAskedToStop() const { return around.signal && around.signal->load() != 0; }
+
+  /// A file that cannot be written is said before the training, not after it.
+  Status checkOutputs() const {
+    for (const std::string *path : {&options.exportOnnx, &options.exportWeights, &options.exportGrads,
+                                    &options.exportOutputs, &options.plot, &options.profile})
+      if (!path->empty())
+        LLMC_RETURN_IF_ERROR(AtomicFile::create(*path));
+    return {};
+  }
+
+  SessionOptions sessionOptions() const {
+    SessionOptions wanted;
+    wanted.trains = numSteps > 0;
+    wanted.clips = options.hyper.clip > 0;
+    wanted.microBatches = options.accumulate;
+    wanted.needsForward = numSteps == 0 || !options.exportOutputs.empty();
+    wanted.needsGradients = !options.exportGrads.empty();
+    wanted.threads = threads;
+    return wanted;
+  }
+
+  /// Where batches come from, and how many steps there are.
+  Status openSource() {
+    numSteps = options.steps.value_or(kDefaultSteps);
+    if (!options.inputs.empty()) {
+      Result<FixedInputs> fixed = FixedInputs::load(options.inputs, inputs, options.accumulate);
+      LLMC_RETURN_IF_ERROR(fixed);
+      source = std::make_unique<FixedInputs>(std::move(*fixed));
+      sourceText = fmt::format("{}: one fixed batch, {} steps", options.inputs, numSteps);
+    } else if (!options.data.empty()) {
+      return openTokens();
+    } else {
+      Result<RandomTokens> random = RandomTokens::create(inputs, options.seed);
+      if (!random)
+        return inContext(options.plan, random.error());
+      source = std::make_unique<RandomTokens>(std::move(*random));
+      sourceText = fmt::format("no --data: random tokens, only speed is measured; {} steps", numSteps);
+    }
+    return {};
+  }
+
+  Status openTokens() {
+    Result<TokenFile> tokens = TokenFile::open(options.data);
+    LLMC_RETURN_IF_ERROR(tokens);
+    std::string format = tokens->format();
+    uint64_t numTokens = tokens->numTokens();
+    Result<DataLoader> loader =
+        DataLoader::create(std::move(*tokens), inputs, {options.seed, options.accumulate, options.dropLast});
+    LLMC_RETURN_IF_ERROR(loader);
+    int64_t perEpoch = *loader->stepsPerEpoch();
+    if (!options.steps && __builtin_mul_overflow(options.epochs.value_or(1), perEpoch, &numSteps))
+      return Error{fmt::format("{} epochs of {} steps are too many", *options.epochs, perEpoch)};
+    sourceText = fmt::format("{}: {}, {} tokens, {} windows of {}, {} steps an epoch; {} steps ({:.2f} epochs)",
+                             options.data, format, numTokens, loader->numWindows(), inputs.length, perEpoch, numSteps,
+                             static_cast<double>(numSteps) / static_cast<double>(perEpoch));
+    source = std::make_unique<DataLoader>(std::move(*loader));
+    return {};
+  }
+
+  /// Says what is about to happen.
+  void describe() const {
+    const Plan &plan = file->plan();
+    fmt::print(around.out, "{}: {}, {}, {}, plan {}\n", options.plan, plan.modelName, plan.precision, plan.optimizer,
+               formatPlanHash(file->hash()));
+    std::string gradients =
+        session->gradientBytes() > 0 ? fmt::format(" + gradients {:.1f} MiB", toMib(session->gradientBytes())) : "";
+    fmt::print(around.out,
+               "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
+               device->describe(), threads, session->programs(), session->target().isa,
+               toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()),
+               toMib(session->stateBytes()), gradients, toMib(session->arenaBytes()));
+    fmt::print(around.out, "{}\n{}\n", inputs.describe(), sourceText);
+    if (options.scaleLr)
+      fmt::print(around.out, "--scale-lr: rate {:g} x 1 rank\n", hyper.lr);
+    std::fflush(around.out);
+  }
+
+  Status beforeFirstStep(std::span<const Batch> batches) {
+    Clock::time_point begin = Clock::now();
+    if (!options.metrics.empty()) {
+      Result<MetricsFile> started = MetricsFile::create(options.metrics, metricsHeader());
+      LLMC_RETURN_IF_ERROR(started);
+      metrics.emplace(std::move(*started));
+    }
+    hyper.lr = schedule.at(1);
+    if (numSteps == 0 || !options.exportOutputs.empty()) {
+      Result<double> loss = session->forward(batches[0], hyper);
+      LLMC_RETURN_IF_ERROR(loss);
+      fmt::print(around.out, "loss {:.6f} (forward only)\n", *loss);
+      if (numSteps == 0)
+        LLMC_RETURN_IF_ERROR(record(0, {*loss, std::nullopt, batches[0].numTokens}, millisecondsSince(begin), 0));
+      LLMC_RETURN_IF_ERROR(writeFile(options.exportOutputs, "outputs",
+                                     [&](const std::string &path) { return exportOutputs(*session, path); }));
+    }
+    if (!options.exportGrads.empty())
+      LLMC_RETURN_IF_ERROR(session->gradients(batches, 1, hyper));
+    return writeFile(options.exportGrads, "gradients",
+                     [&](const std::string &path) { return exportGradients(*session, path); });
+  }
+
+  Status step(int64_t number, std::span<const Batch> batches, Clock::time_point begin, double waitMs,
+              StepProgress &progress) {
+    hyper.lr = schedule.at(number);
+    Result<StepResult> result = session->step(batches, number, hyper);
+    LLMC_RETURN_IF_ERROR(result);
+    double stepMs = millisecondsSince(begin);
+    losses.push_back(result->loss);
+    if (!std::isfinite(result->loss) && !saidNotFinite) {
+      progress.note(
+          fmt::format("step {}: the loss is {}: from here on the weights are of no use", number, result->loss));
+      saidNotFinite = true;
+    }
+    progress.update(number, result->loss, static_cast<double>(result->tokens) / stepMs * 1e3, stepMs);
+    return record(number, *result, stepMs, waitMs);
+  }
+
+  Status record(int64_t number, const StepResult &result, double stepMs, double waitMs) {
+    if (!metrics)
+      return {};
+    StepMetrics line;
+    line.step = number;
+    line.loss = result.loss;
+    line.lr = hyper.lr;
+    line.gradNorm = result.gradNorm;
+    line.tokens = result.tokens;
+    line.tokensPerSecond = static_cast<double>(result.tokens) / stepMs * 1e3;
+    line.stepMs = stepMs;
+    line.dataWaitMs = waitMs;
+    line.arenaBytes = session->arenaBytes();
+    line.peakBytes = device->peakBytes();
+    return metrics->write(line);
+  }
+
+  MetricsHeader metricsHeader() const {
+    const Plan &plan = file->plan();
+    MetricsHeader header;
+    header.version = around.version;
+    header.planHash = file->hash();
+    header.model = plan.modelName;
+    header.precision = plan.precision;
+    header.optimizer = plan.optimizer;
+    header.device = device->describe();
+    header.isa = session->target().isa;
+    header.programs = session->programs();
+    header.seed = options.seed;
+    header.threads = threads;
+    header.batch = inputs.rows;
+    header.sequence = inputs.length;
+    header.accumulate = options.accumulate;
+    header.steps = numSteps;
+    header.schedule = scheduleName(options.schedule);
+    header.warmup = options.warmup;
+    header.minLr = options.minLr;
+    header.hyper = options.hyper;
+    header.startMs = millisecondsSince(around.processStart);
+    header.stateBytes = session->stateBytes();
+    header.gradientBytes = session->gradientBytes();
+    header.arenaBytes = session->arenaBytes();
+    return header;
+  }
+
+  /// Writes a file where the flags name one, and says so.
+  template <typename Write> Status writeFile(const std::string &path, const char *what, Write write) {
+    if (path.empty())
+      return {};
+    LLMC_RETURN_IF_ERROR(write(path));
+    fmt::print(around.out, "{}: {}\n", path, what);
+    std::fflush(around.out);
+    return {};
+  }
+
+  const RunOptions &options;
+  const RunSurroundings &around;
+  std::optional<PlanFile> file;
+  InputMap inputs;
+  std::unique_ptr<BatchSource> source;
+  std::string sourceText;
+  int64_t numSteps = 0;
+  int threads = 1;
+  std::unique_ptr<DeviceApi> device; ///< before the session, which uses it to the end
+  std::unique_ptr<Session> session;
+  Profiler profiler;
+  HyperParameters hyper;
+  Schedule schedule;
+  std::optional<MetricsFile> metrics;
+  std::vector<double> losses;
+  bool saidNotFinite = false;
+};
+
+} // namespace
+
+Status runPlan(const RunOptions &options, const RunSurroundings &around) {
+  Run run(options, around);
+  LLMC_RETURN_IF_ERROR(run.open());
+  LLMC_RETURN_IF_ERROR(run.train());
+  return run.finish();
+}
+
+} // namespace llmc

@@ -1,0 +1,27 @@
+// What llmc-run does once the flags are read: opens the plan, trains, writes what was asked for.
+#pragma once
+
+#include "runtime/Device.h"
+#include "tools/llmc-run/RunOptions.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+namespace llmc {
+
+/// Where a run happens and who watches it.
+struct RunSurroundings {
+  std::function<std::unique_ptr<DeviceApi>(int threads)> makeDevice;
+  std::FILE *out = stdout; ///< for the person at the terminal
+  bool isTerminal = false; ///< `out` is one
+  std::chrono::steady_clock::time_point processStart = std::chrono::steady_clock::now();
+  const std::atomic<int> *signal = nullptr; ///< the signal that asked to stop; 0: none
+  std::string version;
+};
+
+/// Runs a plan. When asked to stop it finishes the step and writes its exports as for a run of that many steps.
+Status runPlan(const RunOptions &options, const RunSurroundings &around);
+
+} // namespace llmc
