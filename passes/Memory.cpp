@@ -1,0 +1,105 @@
+// Facts about memory that follow from the ops alone.
+#include "passes/Memory.h"
+
+using namespace mlir;
+
+namespace llmc {
+
+bool isView(Operation *op) {
+  auto view = dyn_cast_or_null<ViewOpInterface>(op);
+  return view && view.isView();
+}
+
+bool isLaunch(Operation *op) { return isa<KernelOpInterface>(op) && !isView(op); }
+
+Value rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isView(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+bool isWhole(Value value) {
+  int64_t bytes = bytesOf(value);
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isView(op))
+      break;
+    value = op->getOperand(0);
+    if (bytesOf(value) != bytes)
+      return false;
+  }
+  return true;
+}
+
+SmallVector<OpOperand *> usesOf(Value root) {
+  SmallVector<OpOperand *> uses;
+  SmallVector<Value> aliases = {root};
+  while (!aliases.empty())
+    for (OpOperand &use : aliases.pop_back_val().getUses()) {
+      if (isView(use.getOwner()))
+        aliases.push_back(use.getOwner()->getResult(0));
+      else
+        uses.push_back(&use);
+    }
+  return uses;
+}
+
+Operation *lastUseOf(Value root) {
+  Operation *last = root.getDefiningOp();
+  for (OpOperand *use : usesOf(root))
+    if (!last || last->isBeforeInBlock(use->getOwner()))
+      last = use->getOwner();
+  return last;
+}
+
+OpOperand *tiedOperand(OpResult result) {
+  auto kernel = dyn_cast<KernelOpInterface>(result.getOwner());
+  int operand = kernel ? kernel.getTiedOperand(result.getResultNumber()) : -1;
+  return operand < 0 ? nullptr : &result.getOwner()->getOpOperand(operand);
+}
+
+bool canOverwrite(Operation *op, OpResult result, Value root) {
+  auto kernel = dyn_cast<KernelOpInterface>(op);
+  if (!kernel || bytesOf(result) != bytesOf(root))
+    return false;
+  bool reads = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (rootOf(operand.get()) != root)
+      continue;
+    reads = true;
+    bool isTied = &operand == tiedOperand(result);
+    if (!isWhole(operand.get()) || !(isTied || kernel.canShareBuffer(operand.getOperandNumber(), result.getResultNumber())))
+      return false;
+  }
+  return reads;
+}
+
+void splitEmpties(ProgramOp program) {
+  for (auto empty : llvm::make_early_inc_range(program.getBody().front().getOps<EmptyOp>())) {
+    for (OpOperand &use : llvm::make_early_inc_range(empty.getResult().getUses()))
+      use.set(OpBuilder(use.getOwner()).create<EmptyOp>(empty.getLoc(), empty.getType()));
+    empty.erase();
+  }
+}
+
+int64_t bytesOf(Value value) { return tensorBytes(cast<RankedTensorType>(value.getType())); }
+
+FailureOr<llvm::MapVector<StringAttr, VariableUses>> variableUses(ProgramOp program) {
+  llvm::MapVector<StringAttr, VariableUses> variables;
+  for (Operation &op : program.getBody().front()) {
+    if (auto get = dyn_cast<GetOp>(op)) {
+      VariableUses &uses = variables[get.getVariableAttr().getAttr()];
+      (uses.set ? uses.getsAfter : uses.gets).push_back(get);
+    } else if (auto set = dyn_cast<SetOp>(op)) {
+      VariableUses &uses = variables[set.getVariableAttr().getAttr()];
+      if (uses.set)
+        return set.emitOpError() << "variable " << set.getVariableAttr() << " has been set in this program before";
+      uses.set = set;
+    }
+  }
+  return variables;
+}
+
+} // namespace llmc

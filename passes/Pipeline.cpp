@@ -1,0 +1,74 @@
+// The order of the passes and the reason for it.
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+#include <functional>
+
+using namespace mlir;
+
+namespace llmc {
+
+namespace {
+struct Step {
+  StringLiteral name;
+  bool isOptional;
+  std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create;
+};
+} // namespace
+
+static std::unique_ptr<Pass> createCanonicalize(const PipelineOptions &) { return createCanonicalizerPass(); }
+static std::unique_ptr<Pass> createCse(const PipelineOptions &) { return createCSEPass(); }
+static std::unique_ptr<Pass> createPrograms(const PipelineOptions &options) { return createBuildPrograms({options.optimizer}); }
+
+static ArrayRef<Step> steps() {
+  static const Step table[] = {
+      // Shape arithmetic folds away and equal subgraphs merge before anything is recognised.
+      {"canonicalize", true, createCanonicalize},
+      {"cse", true, createCse},
+      // Norms first: attention and cross-entropy are found between what is left of the small ops.
+      {"raise-norm", true, [](const PipelineOptions &) { return createRaiseNorm(); }},
+      {"raise-activation", true, [](const PipelineOptions &) { return createRaiseActivation(); }},
+      {"raise-attention", true, [](const PipelineOptions &) { return createRaiseAttention(); }},
+      {"raise-cross-entropy", true, [](const PipelineOptions &) { return createRaiseCrossEntropy(); }},
+      {"canonicalize", true, createCanonicalize},
+      {"cse", true, createCse},
+      {"flatten-rows", true, [](const PipelineOptions &) { return createFlattenRows(); }},
+      {"canonicalize", true, createCanonicalize},
+      // The step. No cse from here on: what the backward pass computes again must not become what the forward pass keeps.
+      {"scale-loss", false, [](const PipelineOptions &) { return createScaleLoss(); }},
+      {"build-gradients", false, [](const PipelineOptions &) { return createBuildGradients(); }},
+      {"build-programs", false, createPrograms},
+      {"canonicalize", true, createCanonicalize},
+      // Epilogues before fusion: an add that a contraction takes is no kernel's.
+      {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},
+      {"decompose", false, [](const PipelineOptions &) { return createDecompose(); }},
+      {"fuse", false, [](const PipelineOptions &) { return createFuse(); }},
+      {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},
+      {"schedule", true, [](const PipelineOptions &) { return createSchedule(); }},
+      {"plan-memory", false, [](const PipelineOptions &) { return createPlanMemory(); }},
+      {"verify-plannable", false, [](const PipelineOptions &) { return createVerifyPlannable(); }},
+  };
+  return table;
+}
+
+void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  for (const Step &step : steps())
+    if (!step.isOptional || !llvm::is_contained(options.disabled, step.name))
+      manager.addPass(step.create(options));
+}
+
+bool isOptionalPass(StringRef name) {
+  return llvm::any_of(steps(), [&](const Step &step) { return step.name == name && step.isOptional; });
+}
+
+SmallVector<StringRef> passNames() {
+  SmallVector<StringRef> names;
+  for (const Step &step : steps())
+    if (!llvm::is_contained(names, step.name))
+      names.push_back(step.name);
+  return names;
+}
+
+} // namespace llmc

@@ -1,0 +1,141 @@
+// The state first, in one order for all programs: parameters, constants, moments, inputs, hyperparameters, outputs. Then each program: what
+// must lie in the state is placed there, the rest in its arena.
+#include "passes/ArenaLayout.h"
+#include "passes/Passes.h"
+#include "passes/Placement.h"
+
+using namespace mlir;
+
+namespace llmc {
+
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Deals out places of the state and gradient spaces.
+class StatePlanner {
+public:
+  explicit StatePlanner(ModuleOp module) : module(module) {}
+
+  LogicalResult run() {
+    for (StringRef kind : {"parameter", "constant", "moment", "gradient"})
+      for (auto variable : module.getOps<VariableOp>())
+        if (variable.getKind() == kind)
+          addVariable(variable);
+    for (auto program : module.getOps<ProgramOp>())
+      for (unsigned i = 0; i < program.getNumArguments(); ++i)
+        if (failed(addNamed(program, program.getArgAttrOfType<StringAttr>(i, "llmc.name"), program.getArgumentTypes()[i], layout.inputs, "argument", i)))
+          return failure();
+    for (auto program : module.getOps<ProgramOp>())
+      for (auto scalar : program.getBody().front().getOps<ScalarOp>())
+        if (BufferAttr &place = layout.scalars[scalar.getName()]; !place)
+          place = next(layout.stateBytes, MemorySpace::state, tensorBytes(scalar.getType()));
+    for (auto program : module.getOps<ProgramOp>())
+      for (unsigned i = 0; i < program.getNumResults(); ++i)
+        if (failed(addNamed(program, program.getResultAttrOfType<StringAttr>(i, "llmc.name"), program.getResultTypes()[i], layout.outputs, "result", i)))
+          return failure();
+    return success();
+  }
+  StateLayout layout;
+
+private:
+  BufferAttr next(int64_t &end, MemorySpace space, int64_t bytes) {
+    auto place = BufferAttr::get(module.getContext(), space, end, bytes);
+    end = alignBuffer(end + bytes);
+    return place;
+  }
+
+  void addVariable(VariableOp variable) {
+    bool isGradient = variable.getKind() == "gradient";
+    int64_t bytes = tensorBytes(cast<RankedTensorType>(variable.getType()));
+    BufferAttr place = isGradient ? next(layout.gradientBytes, MemorySpace::gradients, bytes) : next(layout.stateBytes, MemorySpace::state, bytes);
+    layout.variables[variable.getSymName()] = place;
+    variable->setAttr("llmc.buffer", place);
+  }
+
+  /// Inputs and outputs are shared by the programs that name them.
+  LogicalResult addNamed(ProgramOp program, StringAttr name, Type type, llvm::StringMap<BufferAttr> &places, StringRef what, unsigned index) {
+    if (!name)
+      return program.emitOpError() << what << " " << index << " has no llmc.name";
+    int64_t bytes = tensorBytes(cast<RankedTensorType>(type));
+    BufferAttr &place = places[name.getValue()];
+    if (!place)
+      place = next(layout.stateBytes, MemorySpace::state, bytes);
+    if (place.getBytes() != bytes)
+      return program.emitOpError() << what << " " << name << " has " << bytes << " bytes, in another program " << place.getBytes();
+    return success();
+  }
+
+  ModuleOp module;
+};
+
+struct PlanMemory : impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    StatePlanner state(getOperation());
+    if (failed(state.run()))
+      return signalPassFailure();
+    for (auto program : getOperation().getOps<ProgramOp>())
+      if (failed(plan(program, state.layout)))
+        return signalPassFailure();
+    Builder builder(&getContext());
+    getOperation()->setAttr("llmc.state_bytes", builder.getI64IntegerAttr(state.layout.stateBytes));
+    getOperation()->setAttr("llmc.gradient_bytes", builder.getI64IntegerAttr(state.layout.gradientBytes));
+  }
+
+private:
+  LogicalResult plan(ProgramOp program, const StateLayout &state) {
+    FailureOr<unsigned> numCopies = insertCopies(program);
+    if (failed(numCopies))
+      return failure();
+    FailureOr<Placement> placement = placeValues(program, state);
+    if (failed(placement))
+      return failure();
+    SmallVector<ArenaValue> values;
+    SmallVector<unsigned> indexOf(placement->pieces.size());
+    for (auto [i, piece] : llvm::enumerate(placement->pieces))
+      if (!piece.fixed && piece.bytes > 0 && piece.first <= piece.last) {
+        indexOf[i] = values.size();
+        values.push_back({piece.bytes, piece.first, piece.last});
+      }
+    ArenaLayout arena = layoutArena(values);
+    for (auto [i, piece] : llvm::enumerate(placement->pieces))
+      if (!piece.fixed)
+        piece.fixed = BufferAttr::get(&getContext(), MemorySpace::arena, values.empty() ? 0 : arena.offsets[indexOf[i]], piece.bytes);
+    setBuffers(program, *placement);
+    Builder builder(&getContext());
+    int64_t bound = arenaLowerBound(values);
+    program->setAttr("llmc.arena_bytes", builder.getI64IntegerAttr(arena.bytes));
+    program->setAttr("llmc.lower_bound_bytes", builder.getI64IntegerAttr(bound));
+    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arena.bytes << " bytes, the largest live sum is " << bound << ", "
+                         << *numCopies << " copies";
+    return success();
+  }
+
+  static BufferAttr bufferOf(Value value, const Placement &placement) {
+    int64_t offset = 0, bytes = bytesOf(value);
+    for (Operation *op = value.getDefiningOp(); op && isView(op); op = value.getDefiningOp()) {
+      offset += cast<ViewOpInterface>(op).getViewOffsetBytes();
+      value = op->getOperand(0);
+    }
+    BufferAttr root = placement.pieces[placement.pieceOf.lookup(value)].fixed;
+    return BufferAttr::get(value.getContext(), root.getSpace(), root.getOffset() + offset, bytes);
+  }
+
+  static void setBuffers(ProgramOp program, const Placement &placement) {
+    auto buffersOf = [&](ValueRange values) {
+      SmallVector<Attribute> buffers;
+      for (Value value : values)
+        buffers.push_back(bufferOf(value, placement));
+      return ArrayAttr::get(program.getContext(), buffers);
+    };
+    program->setAttr("llmc.buffers", buffersOf(program.getBody().getArguments()));
+    for (Operation &op : program.getBody().front())
+      if (op.getNumResults() > 0)
+        op.setAttr("llmc.buffers", buffersOf(op.getResults()));
+  }
+};
+
+} // namespace
+
+} // namespace llmc
