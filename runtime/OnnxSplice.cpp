@@ -250,6 +250,8 @@ static Status writeModel(AtomicFile &file, std::span<const std::byte> model, std
 
 Status writeTrainedModel(const std::string &path, const Plan &plan, std::span<const std::byte> model,
                          const ReadParameter &read, uint64_t maxInlineBytes) {
+  if (model.empty())
+    return Error{path + ": the plan holds no source model to write the weights into"};
   Result<std::vector<Payload>> payloads = collect(plan);
   if (!payloads)
     return inContext(path, payloads.error());

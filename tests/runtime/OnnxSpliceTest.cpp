@@ -138,11 +138,10 @@ TEST_F(OnnxSpliceTest, RefusesAPlaceThatIsNoTensorsEnd) {
   for (uint64_t place = 0; place <= model.size(); ++place) {
     if (place == tiny.plan.splice[0].modelOffset || place == tiny.plan.splice[1].modelOffset)
       continue;
-    OnnxSpliceTest_RefusesAPlaceThatIsNoTensorsEnd_Test *self = this;
     auto saved = tiny.plan.splice;
     tiny.plan.splice = {saved[0]};
     tiny.plan.splice[0].modelOffset = place;
-    Status status = self->write();
+    Status status = write();
     // The untrained tensor's end is one, too.
     if (!status) {
       EXPECT_THAT(status.error().message, HasSubstr("is not the end of a tensor"));
@@ -165,6 +164,8 @@ TEST_F(OnnxSpliceTest, SurvivesDamagedModels) {
     }
   model = good.substr(0, good.size() / 2);
   EXPECT_FALSE(write());
+  model.clear();
+  EXPECT_THAT(write().error().message, HasSubstr("holds no source model"));
 }
 
 TEST(ElementConvert, RoundsToNearestEven) {

@@ -3,9 +3,9 @@
 #include "tools/Flags.h"
 #include "tools/llmc-run/RunPlan.h"
 
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
-#include <map>
 #include <unistd.h>
 
 namespace {
@@ -26,51 +26,72 @@ void askToStop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-const std::map<std::string, llmc::ScheduleKind> kSchedules = {{"constant", llmc::ScheduleKind::constant},
-                                                              {"cosine", llmc::ScheduleKind::cosine},
-                                                              {"linear", llmc::ScheduleKind::linear}};
-
 /// Words of the command line that later versions take.
 constexpr const char *kReserved[] = {"--val",          "--nproc",      "--rendezvous", "--timeout", "--rank-times",
                                      "--verify-ranks", "--checkpoint", "--save-every", "--keep",    "--resume",
                                      "--eval-every",   "--eval-steps", "--tensorboard"};
 
-void addDataFlags(CLI::App &app, llmc::RunOptions &options, std::string &labels) {
-  app.add_option("PLAN", options.plan, "the plan, made by llmc-compile")->required();
-  auto *data =
-      app.add_option("--data", options.data, "token file: llm.c .bin, raw uint16, or .npy; without it random tokens");
-  app.add_option("--inputs", options.inputs,
-                 "safetensors file with one fixed batch, a tensor for each input by its name")
-      ->excludes(data);
-  app.add_option("--tokens-input", options.overrides.tokensInput, "the input that takes the tokens");
-  app.add_option("--labels-input", options.overrides.labelsInput, "the input that takes the labels");
-  app.add_option("--labels", labels, "shifted: labels are the next tokens; same: the graph shifts them itself")
-      ->check(CLI::IsMember({"shifted", "same"}));
-  app.add_flag("--drop-last", options.dropLast, "leave out an epoch's last step when it is not full")->needs(data);
-  app.add_option("--epochs", options.epochs, "passes over --data")
-      ->needs(data)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--steps", options.steps,
-                 "training steps; 0 runs the forward program only. Default: one epoch, or 10 without --data")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
-      ->excludes("--epochs");
-  app.add_option("--accumulate", options.accumulate, "micro-batches a step, their gradients summed")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the data's order, random tokens and dropout")->capture_default_str();
+/// Whole numbers from `least` on; the limit keeps products of counts exact.
+CLI::Validator atLeast(int64_t least) { return CLI::Range(least, int64_t{1} << 30).description(""); }
+
+std::string checkSeed(std::string &text) {
+  return text.starts_with('-') ? fmt::format("expected a number, 0 or more, found '{}'", text) : "";
 }
 
-void addOptimizerFlags(CLI::App &app, llmc::RunOptions &options) {
+/// A finite number, 0 or more.
+std::string checkRate(std::string &text) {
+  double value = 0;
+  if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value) || value < 0)
+    return fmt::format("expected a number, 0 or more, found '{}'", text);
+  return "";
+}
+
+void addDataFlags(CLI::App &app, llmc::RunOptions &options, std::string &labels) {
+  app.add_option("PLAN", options.plan, "the plan, made by llmc-compile")->required()->type_name("");
+  auto *data =
+      app.add_option("--data", options.data, "token file: llm.c .bin, raw uint16, or .npy; without it random tokens")
+          ->type_name("FILE");
+  app.add_option("--inputs", options.inputs,
+                 "safetensors file with one fixed batch, a tensor for each input by its name")
+      ->type_name("FILE")
+      ->excludes(data);
+  app.add_option("--tokens-input", options.overrides.tokensInput, "the input that takes the tokens")->type_name("NAME");
+  app.add_option("--labels-input", options.overrides.labelsInput, "the input that takes the labels")->type_name("NAME");
+  app.add_option("--labels", labels, "shifted: labels are the next tokens; same: the graph shifts them itself")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"shifted", "same"}).description(""));
+  app.add_flag("--drop-last", options.dropLast, "leave out an epoch's last step when it is not full")->needs(data);
+  auto *epochs =
+      app.add_option("--epochs", options.epochs, "passes over --data")->type_name("N")->check(atLeast(1))->needs(data);
+  app.add_option("--steps", options.steps,
+                 "training steps; 0 runs the forward program only. Default: one epoch, or 10 without --data")
+      ->type_name("N")
+      ->check(atLeast(0))
+      ->excludes(epochs);
+  app.add_option("--accumulate", options.accumulate, "micro-batches a step, their gradients summed")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16).description(""))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the data's order, random tokens and dropout")
+      ->type_name("N")
+      ->check(CLI::Validator(checkSeed, ""))
+      ->capture_default_str();
+}
+
+void addOptimizerFlags(CLI::App &app, llmc::RunOptions &options, std::string &schedule) {
   llmc::HyperParameters &hyper = options.hyper;
   auto add = [&](const char *name, double &value, const char *text) {
-    app.add_option(name, value, text)->check(CLI::NonNegativeNumber)->capture_default_str();
+    app.add_option(name, value, text)->type_name("X")->check(CLI::Validator(checkRate, ""))->capture_default_str();
   };
   add("--lr", hyper.lr, "learning rate");
   app.add_option("--warmup", options.warmup, "steps over which the rate rises")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->type_name("N")
+      ->check(atLeast(0))
       ->capture_default_str();
-  app.add_option("--schedule", options.schedule, "constant, cosine or linear, over the whole run")
-      ->transform(CLI::CheckedTransformer(kSchedules).description("constant|cosine|linear"));
+  app.add_option("--schedule", schedule, "the rate after the warm-up: constant, cosine or linear")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"constant", "cosine", "linear"}).description(""))
+      ->capture_default_str();
   add("--min-lr", options.minLr, "the rate at the schedule's end");
   app.add_flag("--scale-lr", options.scaleLr, "multiply the rate by the number of ranks");
   add("--weight-decay", hyper.weightDecay, "decoupled decay of the parameters that decay");
@@ -81,13 +102,16 @@ void addOptimizerFlags(CLI::App &app, llmc::RunOptions &options) {
 }
 
 void addOutputFlags(CLI::App &app, llmc::RunOptions &options) {
-  app.add_option("--metrics", options.metrics, "JSON lines: a header, then a line a step");
-  app.add_option("--profile", options.profile, "Chrome/Perfetto trace of the launches; prints the costliest kernels");
-  app.add_option("--plot", options.plot, "the loss curve as SVG");
-  app.add_option("--export-onnx", options.exportOnnx, "the trained model");
-  app.add_option("--export-weights", options.exportWeights, "the trained weights, safetensors");
-  app.add_option("--export-grads", options.exportGrads, "the first step's gradients before clipping, safetensors");
-  app.add_option("--export-outputs", options.exportOutputs, "the first step's outputs and loss, safetensors");
+  auto add = [&](const char *name, std::string &path, const char *text) {
+    app.add_option(name, path, text)->type_name("FILE");
+  };
+  add("--metrics", options.metrics, "JSON lines: a header, then a line a step");
+  add("--profile", options.profile, "Chrome/Perfetto trace of the launches; prints the costliest kernels");
+  add("--plot", options.plot, "the loss curve as SVG");
+  add("--export-onnx", options.exportOnnx, "the trained model");
+  add("--export-weights", options.exportWeights, "the trained weights, safetensors");
+  add("--export-grads", options.exportGrads, "the first step's gradients before clipping, safetensors");
+  add("--export-outputs", options.exportOutputs, "the first step's outputs and loss, safetensors");
 }
 
 /// What the flags' own checks cannot see; empty when all is well.
@@ -116,16 +140,17 @@ llmc::Status requireOneRank() {
 int main(int argc, char **argv) {
   llmc::RunSurroundings around;
   llmc::RunOptions options;
-  std::string labels, device = "cpu";
+  std::string labels, schedule = "constant", device = "cpu";
   CLI::App app("Trains a plan: one file made by llmc-compile, tokens in, losses and the trained model out.",
                "llmc-run");
   app.footer(kFooter);
   addDataFlags(app, options, labels);
-  addOptimizerFlags(app, options);
+  addOptimizerFlags(app, options, schedule);
   addOutputFlags(app, options);
-  app.add_option("--device", device, "cpu or cuda")->capture_default_str();
+  app.add_option("--device", device, "cpu or cuda")->type_name("WORD")->capture_default_str();
   app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
-      ->check(CLI::Range(1, 4096));
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096).description(""));
   std::vector<std::string> ignored;
   for (const char *name : kReserved)
     app.add_option(name, ignored)->group("")->expected(0, 1);
@@ -138,6 +163,9 @@ int main(int argc, char **argv) {
     return llmc::wrongFlags(app, message);
   if (!labels.empty())
     options.overrides.labelsShifted = labels == "shifted";
+  options.schedule = schedule == "cosine"   ? llmc::ScheduleKind::cosine
+                     : schedule == "linear" ? llmc::ScheduleKind::linear
+                                            : llmc::ScheduleKind::constant;
   if (device == "cuda")
     return llmc::failed(app, {"--device cuda: this build has no CUDA backend; use --device cpu"});
   if (llmc::Status status = requireOneRank(); !status)

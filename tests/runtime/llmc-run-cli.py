@@ -1,0 +1,63 @@
+# llmc-run from outside, as far as no plan is needed: wrong flags, reserved flags, files that are no plans, and their exact words.
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+from ToolCase import ToolCase
+
+HELP = "\nRun with --help for more information."
+RESERVED = ["--val", "--nproc", "--rendezvous", "--timeout", "--rank-times", "--verify-ranks", "--checkpoint", "--save-every", "--keep",
+            "--resume", "--eval-every", "--eval-steps", "--tensorboard"]
+
+
+class LlmcRun(ToolCase):
+    tool = "llmc-run"
+
+    def refuse(self, message, *flags):
+        self.fail(2, f"llmc-run: {message}" + HELP, "x.plan", *flags)
+
+    def test_reserved_flags_are_refused_and_not_in_the_help(self):
+        text = self.succeed("--help")
+        for flag in RESERVED:
+            self.refuse(f"{flag}: not built yet", flag)
+            self.refuse(f"{flag}: not built yet", flag, "2")
+            self.assertNotRegex(text, rf"{flag}\b")
+
+    def test_wrong_flags(self):
+        self.fail(2, "llmc-run: PLAN is required" + HELP)
+        self.refuse("The following argument was not expected: --frob", "--frob")
+        self.refuse("--data excludes --inputs", "--data", "a", "--inputs", "b")
+        self.refuse("--epochs requires --data", "--epochs", "2")
+        self.refuse("--drop-last requires --data", "--drop-last")
+        self.refuse("--lr: expected a number, 0 or more, found 'nan'", "--lr", "nan")
+        self.refuse("--clip: expected a number, 0 or more, found '-1'", "--clip", "-1")
+        self.refuse("--seed: expected a number, 0 or more, found '-1'", "--seed", "-1")
+        self.refuse("--steps: Value -1 not in range 0 to 1073741824", "--steps", "-1")
+        self.refuse("--schedule: step not in {constant,cosine,linear}", "--schedule", "step")
+        self.refuse("--min-lr 1 is larger than --lr 0.0003", "--min-lr", "1")
+        self.refuse("--beta1 and --beta2 must be below 1", "--beta2", "1")
+        self.refuse("--device tpu: expected cpu or cuda", "--device", "tpu")
+
+    def test_what_this_build_cannot_do(self):
+        self.fail(1, "llmc-run: --device cuda: this build has no CUDA backend; use --device cpu", "x.plan", "--device", "cuda")
+        os.environ["WORLD_SIZE"] = "2"
+        self.addCleanup(os.environ.pop, "WORLD_SIZE")
+        self.fail(1, "llmc-run: WORLD_SIZE=2: several ranks are not built yet, start one process", "x.plan")
+
+    def test_files_that_are_no_plans(self):
+        self.fail(1, "llmc-run: none.plan: cannot be opened: No such file or directory", "none.plan")
+        self.write("empty.plan", b"")
+        self.fail(1, "llmc-run: empty.plan: not a plan: 0 bytes, a plan has at least 128", "empty.plan")
+        self.write("text.plan", b"x" * 1000)
+        self.fail(1, "llmc-run: text.plan: not a plan: made by llmc-compile it would start with LLMCPLAN", "text.plan")
+        os.mkdir(self.path("folder"))
+        self.fail(1, "llmc-run: folder: not a regular file", "folder")
+
+    def test_help_and_version(self):
+        self.assertIn("llmc-run gpt.plan --data train.bin", self.succeed("--help"))
+        self.assertRegex(self.succeed("--version"), r"^llmc-run \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()
