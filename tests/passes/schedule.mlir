@@ -1,0 +1,95 @@
+// RUN: llmc-opt %s -llmc-schedule -split-input-file -verify-diagnostics | FileCheck %s
+
+// An update comes as soon as nothing reads the old value, gets go to their first user.
+llmc.variable @w "parameter" tensor<64x64xf32> = dense<0.0> : tensor<64x64xf32>
+llmc.variable @v "parameter" tensor<64x64xf32> = dense<0.0> : tensor<64x64xf32>
+// expected-remark@+1 {{applied: updates at once}}
+llmc.program @step "step-fused" (%x: tensor<64x64xf32> {llmc.name = "x"}) -> (tensor<64x64xf32> {llmc.name = "y"}) {
+  %w = llmc.get @w : tensor<64x64xf32>
+  %v = llmc.get @v : tensor<64x64xf32>
+  %dw = llmc.matmul %x, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %h = llmc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %dv = llmc.matmul %h, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %y = llmc.matmul %h, %v : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %w1 = llmc.fusion(%w, %dw) {space = array<i64: 4096>, rowBlock = 1 : i64, colBlock = 4096 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<4096xf32>, %b: tensor<4096xf32>):
+    %0 = llmc.sub %a, %b : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+    llmc.yield %0 : tensor<4096xf32>
+  }
+  llmc.set @w, %w1 : tensor<64x64xf32>
+  %v1 = llmc.fusion(%v, %dv) {space = array<i64: 4096>, rowBlock = 1 : i64, colBlock = 4096 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<4096xf32>, %b: tensor<4096xf32>):
+    %0 = llmc.sub %a, %b : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+    llmc.yield %0 : tensor<4096xf32>
+  }
+  llmc.set @v, %v1 : tensor<64x64xf32>
+  llmc.return %y : tensor<64x64xf32>
+}
+// CHECK-LABEL: llmc.program @step
+// CHECK: %[[DW:.*]] = llmc.matmul %{{.*}}, %{{.*}}
+// CHECK: %[[W:.*]] = llmc.get @w
+// CHECK-NEXT: %[[H:.*]] = llmc.matmul %{{.*}}, %[[W]]
+// CHECK-NEXT: llmc.fusion(%[[W]], %[[DW]])
+// CHECK: llmc.set @w
+// CHECK: %[[V:.*]] = llmc.get @v
+// CHECK: llmc.fusion(%[[V]]
+// CHECK: llmc.set @v
+// CHECK: llmc.return
+
+// -----
+
+// A value that dies early is used early when that lowers the peak.
+// expected-remark@+1 {{applied: what frees memory first: at most 270336 live bytes, 528384 in}}
+llmc.program @peak "forward" (%x: tensor<4x256xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "y"}) {
+  %a = llmc.matmul %x, %x {transposeLhs} : (tensor<4x256xf32>, tensor<4x256xf32>) -> tensor<256x256xf32>
+  %b = llmc.matmul %x, %x {transposeLhs} : (tensor<4x256xf32>, tensor<4x256xf32>) -> tensor<256x256xf32>
+  %xa = llmc.matmul %x, %a : (tensor<4x256xf32>, tensor<256x256xf32>) -> tensor<4x256xf32>
+  %xb = llmc.matmul %x, %b : (tensor<4x256xf32>, tensor<256x256xf32>) -> tensor<4x256xf32>
+  %y = llmc.matmul %xa, %xb {transposeRhs} : (tensor<4x256xf32>, tensor<4x256xf32>) -> tensor<4x4xf32>
+  llmc.return %y : tensor<4x4xf32>
+}
+// CHECK-LABEL: llmc.program @peak
+// CHECK: %[[A:.*]] = llmc.matmul %{{.*}}, %{{.*}} {transposeLhs}
+// CHECK-NEXT: llmc.matmul %{{.*}}, %[[A]]
+// CHECK-NEXT: %[[B:.*]] = llmc.matmul %{{.*}}, %{{.*}} {transposeLhs}
+// CHECK-NEXT: llmc.matmul %{{.*}}, %[[B]]
+
+// -----
+
+// Each user of an empty has its own.
+// expected-remark@+1 {{applied}}
+llmc.program @empties "forward" (%x: tensor<2x3xf32> {llmc.name = "x"}) -> (tensor<2x4xf32> {llmc.name = "y"}, tensor<2x4xf32> {llmc.name = "z"}) {
+  %e = llmc.empty : tensor<2x4xf32>
+  %y = llmc.place_into %x, %e {starts = array<i64: 0, 1>, steps = array<i64: 1, 1>} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %z = llmc.place_into %x, %e {starts = array<i64: 0, 0>, steps = array<i64: 1, 1>} : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  llmc.return %y, %z : tensor<2x4xf32>, tensor<2x4xf32>
+}
+// CHECK-LABEL: llmc.program @empties
+// CHECK: llmc.empty
+// CHECK-NEXT: llmc.place_into
+// CHECK-NEXT: llmc.empty
+// CHECK-NEXT: llmc.place_into
+
+// -----
+
+llmc.variable @w "parameter" tensor<4xf32>
+llmc.program @twice "step" (%x: tensor<4xf32> {llmc.name = "x"}) -> () {
+  llmc.set @w, %x : tensor<4xf32>
+  // expected-error@+1 {{variable @w has been set in this program before}}
+  llmc.set @w, %x : tensor<4xf32>
+  llmc.return
+}
+
+// -----
+
+// The old value is needed to compute what the new one waits for.
+llmc.variable @w "parameter" tensor<4x4xf32>
+// expected-error@+1 {{reads an old value of a variable to compute what is read before it: no order is right}}
+llmc.program @circle "step" () -> (tensor<4x4xf32> {llmc.name = "y"}) {
+  %old = llmc.get @w : tensor<4x4xf32>
+  %1 = llmc.matmul %old, %old : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  llmc.set @w, %1 : tensor<4x4xf32>
+  %new = llmc.get @w : tensor<4x4xf32>
+  %2 = llmc.matmul %new, %old : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  llmc.return %2 : tensor<4x4xf32>
+}
