@@ -263,7 +263,7 @@ static Status checkSplice(const Plan &plan, uint64_t modelBytes) {
     uint64_t expected = *numElements(parameter->shape) * elementBytes(entry.type);
     if (entry.bytes != expected)
       return Error{fmt::format("splice of '{}': {} bytes, expected {}", entry.parameter, entry.bytes, expected)};
-    if (entry.transform != "" && !(entry.transform == "transpose" && parameter->shape.size() == 2))
+    if (!entry.transform.empty() && !(entry.transform == "transpose" && parameter->shape.size() == 2))
       return Error{fmt::format("splice of '{}': transform '{}' of {} dimensions", entry.parameter, entry.transform,
                                parameter->shape.size())};
     if (entry.modelOffset > modelBytes || !offsets.insert(entry.modelOffset).second)

@@ -134,6 +134,7 @@ TEST_F(RunPlanTest, StopsAtTheStepsEndWhenAsked) {
   options.exportWeights = folder.path("w.safetensors");
   signal = 2;
   ASSERT_EQ(run(), "");
+  EXPECT_THAT(printed, HasSubstr("stopped by signal 2 after 0 of 5 steps"));
   EXPECT_TRUE(log.runs.empty());
   EXPECT_TRUE(std::filesystem::exists(options.exportWeights));
 }

@@ -72,11 +72,17 @@ public:
         if (numSteps == 0)
           return {};
         progress.emplace(around.out, around.isTerminal, numSteps);
-        begin = Clock::now();
+        // The exports are no part of the first step, its wait for data is.
+        begin = Clock::now() -
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(waitMs));
       }
       if (Status status = step(number, *batch, begin, waitMs, *progress); !status)
         return inContext(fmt::format("step {}", number), status.error());
     }
+    progress.reset();
+    if (isAskedToStop())
+      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", around.signal->load(), losses.size(),
+                 numSteps);
     return {};
   }
 
