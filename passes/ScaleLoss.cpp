@@ -47,6 +47,7 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
         crossEntropy.getScaleMutable().assign(scale);
         crossEntropy.setMean(false);
         program.setArgAttr(labels.getArgNumber(), "llmc.ignore_index", crossEntropy.getIgnoreIndexAttr());
+        program.setArgAttr(labels.getArgNumber(), "llmc.vocabulary", builder.getI64IntegerAttr(crossEntropy.getLogits().getType().getShape().back()));
         getOperation()->setAttr("llmc.token_mean", builder.getUnitAttr());
         crossEntropy.emitRemark("the loss is divided by the labels of all micro-batches and ranks together");
         return success();

@@ -160,6 +160,7 @@ struct Plan {
   std::string precision;   ///< "fp32", "tf32", "bf16"
   std::string optimizer;   ///< "adamw" or "sgd"
   bool hasDropout = false;
+  bool lossIsTokenMean = false; ///< the loss is a sum over labels times the scalar loss_scale: labels of all micro-batches count together
   int64_t batch = 0, sequence = 0, vocabulary = 0; ///< of the tokens input, 0 when there is none
   double flopsPerToken = 0;
   uint64_t stateBytes = 0;

@@ -194,6 +194,7 @@ void planToProto(const Plan &plan, proto::Plan &message) {
   message.set_precision(plan.precision);
   message.set_optimizer(plan.optimizer);
   message.set_has_dropout(plan.hasDropout);
+  message.set_loss_is_token_mean(plan.lossIsTokenMean);
   message.set_batch(plan.batch);
   message.set_sequence(plan.sequence);
   message.set_vocabulary(plan.vocabulary);
@@ -215,6 +216,7 @@ Result<Plan> planFromProto(const proto::Plan &message) {
   plan.precision = message.precision();
   plan.optimizer = message.optimizer();
   plan.hasDropout = message.has_dropout();
+  plan.lossIsTokenMean = message.loss_is_token_mean();
   plan.batch = message.batch();
   plan.sequence = message.sequence();
   plan.vocabulary = message.vocabulary();

@@ -211,6 +211,10 @@ Status Session::read(const BufferRef &buffer, uint64_t offset, std::span<std::by
   return device.copyOut(dst, space + buffer.offset + offset);
 }
 
+Result<double> Session::scaleOf(std::span<const Batch> batches) const {
+  return plan().lossIsTokenMean ? lossScale(batches) : Result<double>(1.0 / static_cast<double>(batches.size()));
+}
+
 /// Sums the micro-batches' gradients from zero; the sum of their losses.
 Result<double> Session::accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
                                    const HyperParameters &hyper) {
@@ -229,7 +233,7 @@ Result<double> Session::accumulate(std::span<const Batch> batches, double lossSc
 
 Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
   StepResult result;
-  Result<double> scale = lossScale(batches);
+  Result<double> scale = scaleOf(batches);
   LLMC_RETURN_IF_ERROR(scale);
   Result<double> value = 0.0;
   if (accumulates) {
@@ -256,7 +260,7 @@ Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number,
 }
 
 Result<double> Session::forward(const Batch &batch, const HyperParameters &hyper) {
-  Result<double> scale = lossScale(std::span(&batch, 1));
+  Result<double> scale = scaleOf(std::span(&batch, 1));
   LLMC_RETURN_IF_ERROR(scale);
   LLMC_RETURN_IF_ERROR(load(batch, *scale, 1, hyper, 1));
   LLMC_RETURN_IF_ERROR(run(ProgramKind::forward));
@@ -264,7 +268,7 @@ Result<double> Session::forward(const Batch &batch, const HyperParameters &hyper
 }
 
 Status Session::gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
-  Result<double> scale = lossScale(batches);
+  Result<double> scale = scaleOf(batches);
   LLMC_RETURN_IF_ERROR(scale);
   return accumulate(batches, *scale, number, hyper).status();
 }

@@ -85,6 +85,7 @@ private:
   Status use(ProgramKind kind);
   Status load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper, int64_t microNumber);
   Status run(ProgramKind kind);
+  Result<double> scaleOf(std::span<const Batch> batches) const;
   Result<double> accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
                             const HyperParameters &hyper);
   Result<double> readScalar(const StateEntry *entry) const;

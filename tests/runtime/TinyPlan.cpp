@@ -93,6 +93,7 @@ TinyPlan::TinyPlan() : table(20), bias(4), mask(3), code(100), model("not an ONN
   plan.sequence = 3;
   plan.vocabulary = 5;
   plan.flopsPerToken = 10;
+  plan.lossIsTokenMean = true;
   Places state{Space::state}, gradients{Space::gradients};
   addParameter(plan, state, gradients, "table", {5, 4}, 0);
   addParameter(plan, state, gradients, "bias", {4}, 128);
