@@ -1,0 +1,102 @@
+// State and programs once, then for each ISA level the same programs with that level's code.
+#include "backend/PlanEmitter.h"
+#include "backend/ProgramEmitter.h"
+#include "backend/StateEmitter.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace llmc {
+
+/// How many node names a launch shows.
+static constexpr size_t kMaxNames = 3;
+static constexpr uint64_t kCodeAlignment = 4096;
+
+static void collectNames(Location location, llvm::SetVector<StringRef> &names) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    names.insert(name.getName().getValue());
+  } else if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      collectNames(part, names);
+  } else if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    collectNames(call.getCallee(), names);
+  }
+}
+
+std::string nodeNames(Location location) {
+  llvm::SetVector<StringRef> names;
+  collectNames(location, names);
+  if (names.size() <= kMaxNames)
+    return llvm::join(names, "+");
+  return (names.front() + "+" + names[1] + "+… " + std::to_string(names.size() - kMaxNames) + " …+" + names.back()).str();
+}
+
+/// Adds a level: its code after what is there, and the programs with their entries in it.
+static void addTarget(EmittedPlan &emitted, ArrayRef<Program> programs, const CpuIsa &isa, const CodeBlob &blob) {
+  TargetPrograms target;
+  target.target = "cpu";
+  target.isa = isa.name;
+  target.programs.assign(programs.begin(), programs.end());
+  emitted.code.resize((emitted.code.size() + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment);
+  target.codeOffset = emitted.code.size();
+  target.codeBytes = blob.bytes.size();
+  emitted.code.insert(emitted.code.end(), blob.bytes.begin(), blob.bytes.end());
+  // Fusions that are the same kernel share an entry.
+  llvm::DenseMap<uint64_t, int64_t> entryAt;
+  std::vector<int64_t> entryOf;
+  for (const auto &[name, offset] : blob.entries) {
+    auto [found, isNew] = entryAt.try_emplace(offset, target.entries.size());
+    if (isNew)
+      target.entries.push_back({name, offset});
+    entryOf.push_back(found->second);
+  }
+  for (Program &program : target.programs)
+    for (Launch &launch : program.launches)
+      if (launch.kind == KernelKind::Generated)
+        launch.ints[0] = entryOf[launch.ints[0]];
+  emitted.plan.targets.push_back(std::move(target));
+}
+
+/// Of a whole step, by the tokens of its batch.
+static double flopsPerToken(const Plan &plan, ArrayRef<Program> programs) {
+  double flops = 0;
+  for (const Program &program : programs)
+    if (program.kind == ProgramKind::stepFused)
+      for (const Launch &launch : program.launches)
+        flops += launch.flops;
+  return flops / double(std::max<int64_t>(1, plan.batch * plan.sequence));
+}
+
+FailureOr<EmittedPlan> emitPlan(ModuleOp module, ArrayRef<CpuIsa> isas) {
+  EmittedPlan emitted;
+  if (failed(emitState(module, emitted)))
+    return failure();
+  SmallVector<FusionOp> fusions;
+  DenseMap<Operation *, int64_t> indexOf;
+  module.walk([&](FusionOp fusion) {
+    indexOf[fusion] = fusions.size();
+    fusions.push_back(fusion);
+  });
+  std::vector<Program> programs;
+  for (auto op : module.getOps<ProgramOp>()) {
+    FailureOr<Program> program = emitProgram(op, indexOf);
+    if (failed(program))
+      return failure();
+    programs.push_back(std::move(*program));
+  }
+  for (const CpuIsa &isa : isas) {
+    FailureOr<CodeBlob> blob = compileFusions(fusions, isa);
+    if (failed(blob))
+      return failure();
+    addTarget(emitted, programs, isa, *blob);
+  }
+  emitted.payload.code = emitted.code;
+  emitted.plan.flopsPerToken = flopsPerToken(emitted.plan, programs);
+  emitted.plan.lossIsTokenMean = module->hasAttr("llmc.token_mean");
+  emitted.plan.hasDropout = module.walk([](DropoutOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return emitted;
+}
+
+} // namespace llmc
