@@ -30,6 +30,8 @@ inline Share shareOf(int64_t count, int thread, int threads, int64_t grain = 1) 
 /// Calls body(begin, end) with contiguous shares of [0, count) on as many threads as there are grains, at most
 /// `threads`.
 template <typename Body> void forShares(int64_t count, int threads, int64_t grain, Body &&body) {
+  if (count <= 0)
+    return;
   int64_t pieces = (count + grain - 1) / grain;
   int used = static_cast<int>(std::min<int64_t>(threads, pieces));
   onThreads(used, [&](int thread) {

@@ -48,8 +48,8 @@ static void weightsOfGroup(const AttentionBackward &args, const Panel &panel, co
   Vec lse2 = load(facts.lse2 + group * kLanes), delta = load(facts.delta + group * kLanes);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     Vec score = load(scores + r * kPanel);
-    if (mask) // a query whose keys are all masked has an lse as huge as its scores: keep the weight in range
-      score = atMost(atLeast(score + load(mask + r * kPanel), splat(-FLT_MAX)), lse2);
+    if (mask)
+      score = addMask(score, load(mask + r * kPanel));
     int64_t key = block + r;
     Vec weight = exp2Of(score - lse2);
     if (key < panel.all[group].begin || key >= panel.all[group].end)
@@ -115,9 +115,10 @@ static void preparePanel(const AttentionBackward &args, const Panel &panel, cons
     for (int i = 0; i < kLanes; ++i)
       delta += sums[i];
     facts.delta[lane] = delta;
-    // A query that saw no key has lse = -inf and no weights: +inf makes them all zero.
+    // A query that saw no key (lse = -inf), or none but by a finite mask so low that lse has lost the number of keys,
+    // has no gradient: +inf makes its weights zero.
     float value = lane < panel.numQueries ? lse[lane] : 0;
-    facts.lse2[lane] = value == -__builtin_inff() ? __builtin_inff() : value * kLog2E;
+    facts.lse2[lane] = value < -1e20f ? __builtin_inff() : value * kLog2E;
   }
 }
 

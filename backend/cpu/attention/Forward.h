@@ -50,7 +50,7 @@ static void softmaxGroup(const AttentionForward &args, const Panel &panel, const
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     Vec score = load(scores + r * kPanel);
     if (mask)
-      score = atLeast(score + load(mask + r * kPanel), splat(-FLT_MAX));
+      score = addMask(score, load(mask + r * kPanel));
     int64_t key = block + r;
     if (key < panel.all[group].begin || key >= panel.all[group].end)
       score = limits.sees(key) ? score : splat(-__builtin_inff());

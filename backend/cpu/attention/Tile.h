@@ -198,7 +198,7 @@ struct Panel {
   }
 };
 
-/// The additive mask of one head for one panel, transposed block by block and in units of log2.
+/// The additive mask of one head for one panel, transposed block by block.
 struct MaskTile {
   const float *mask; ///< of this batch and head, or none
   const AttentionShape &shape;
@@ -209,13 +209,18 @@ struct MaskTile {
     int64_t count = minOf(kKeyBlock, shape.keys - block);
     const float *from = mask + panel.query * shape.maskQueryStride + block * shape.maskKeyStride;
     if (shape.maskKeyStride == 1)
-      return packTransposed(from, shape.maskQueryStride, panel.numQueries, count, kLog2E, tile);
+      return packTransposed(from, shape.maskQueryStride, panel.numQueries, count, 1, tile);
     for (int64_t s = 0; s < count; ++s)
       for (int64_t t = 0; t < kPanel; ++t)
-        tile[s * kPanel + t] =
-            t < panel.numQueries ? kLog2E * from[t * shape.maskQueryStride + s * shape.maskKeyStride] : 0.0f;
+        tile[s * kPanel + t] = t < panel.numQueries ? from[t * shape.maskQueryStride + s * shape.maskKeyStride] : 0.0f;
   }
 };
+
+/// A score in units of log2 with its mask added. Only a mask of -inf hides a key for good: a finite one, however low,
+/// stays finite, so that a query whose keys are all so masked weighs them alike.
+static inline Vec addMask(Vec score, Vec mask) {
+  return score + (mask < splat(-FLT_MAX) ? mask : atLeast(mask * kLog2E, splat(-FLT_MAX)));
+}
 
 /// Which lanes of a group see a key: keysOfQuery for all lanes at once (limits beyond the keys do no harm).
 struct LaneLimits {

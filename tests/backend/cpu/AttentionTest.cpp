@@ -261,6 +261,28 @@ TEST(Attention, Masks) {
   check(causal);
 }
 
+TEST(Attention, QueriesThatSeeNothing) {
+  // Masked by -inf: zero. Masked by a low finite number: all keys alike, and no gradient.
+  AttentionCase c{.queries = 40, .keys = 30, .headSize = 16, .hasMask = true};
+  c.maskStrides[2] = 1;
+  AttentionTensors t = makeAttentionInputs(c);
+  t.mask.assign(t.mask.size(), 0);
+  t.mask[4] = -std::numeric_limits<float>::infinity();
+  t.mask[21] = std::numeric_limits<float>::lowest();
+  Outcome outcome;
+  ASSERT_NO_FATAL_FAILURE(runBoth(c, t, 1, outcome));
+  referenceForward(c, t);
+  expectNear(c, "out", outcome.out, t.out, largestOf(t.out));
+  EXPECT_EQ(outcome.out[4 * 16], 0);
+  EXPECT_EQ(outcome.lse[4], -std::numeric_limits<float>::infinity());
+  std::fill_n(t.dOut.begin() + 21 * 16, 16, 0.0f); // what remains to be compared
+  t.out.assign(outcome.out.begin(), outcome.out.end());
+  referenceBackward(c, t);
+  double largest = std::max({largestOf(t.dq), largestOf(t.dk), largestOf(t.dv)});
+  expectNear(c, "dq", outcome.gradients.dq, t.dq, largest);
+  expectNear(c, "dv", outcome.gradients.dv, t.dv, largest);
+}
+
 TEST(Attention, Bf16) {
   for (int64_t length : {17, 64, 130})
     for (int64_t headSize : {20, 64})
