@@ -111,6 +111,7 @@ static Result<SafetensorsView> readTensor(const json &tensor, std::span<const st
 /// Tensors cover the data exactly: no overlap, no hole, nothing left over.
 static Status checkCover(const std::map<std::string, SafetensorsView> &views, std::span<const std::byte> data) {
   std::vector<std::span<const std::byte>> ranges;
+  ranges.reserve(views.size());
   for (const auto &[name, view] : views)
     ranges.push_back(view.bytes);
   std::sort(ranges.begin(), ranges.end(),

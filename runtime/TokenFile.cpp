@@ -124,7 +124,8 @@ Status TokenFile::readRaw(std::span<const std::byte> head) {
 /// The value after 'key': in a .npy header, up to the comma that ends it (or the closing bracket of a tuple).
 static std::string_view npyField(std::string_view header, std::string_view key) {
   size_t at = header.find("'" + std::string(key) + "'");
-  if (at == std::string_view::npos || (at = header.find(':', at)) == std::string_view::npos)
+  at = at == std::string_view::npos ? at : header.find(':', at);
+  if (at == std::string_view::npos)
     return {};
   size_t begin = header.find_first_not_of(' ', at + 1);
   if (begin == std::string_view::npos)

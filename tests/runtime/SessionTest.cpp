@@ -194,6 +194,14 @@ TEST_F(SessionTest, RefusesOnlyIgnoredLabels) {
   EXPECT_TRUE(log.runs.empty());
 }
 
+TEST_F(SessionTest, ALossThatIsNoMeanOverLabelsCountsEachMicroBatchAlike) {
+  tiny.plan.lossIsTokenMean = false;
+  ASSERT_TRUE(open({.microBatches = 2}));
+  std::vector<Batch> batches = {batch({1, 2, -1, 4, 0, 3}), batch({-1, -1, -1, -1, -1, -1})};
+  ASSERT_TRUE(session->step(batches, 1, {}));
+  EXPECT_EQ(log.runs[0].scalar("loss_scale"), 0.5f);
+}
+
 TEST_F(SessionTest, ScaleWithoutLabelsIsOneOverMicroBatches) {
   std::vector<Batch> batches(4);
   EXPECT_EQ(*lossScale(batches), 0.25);
