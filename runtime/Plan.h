@@ -67,7 +67,7 @@ enum class StateKind : uint8_t {
 };
 
 /// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step (in double, then rounded).
-/// clip is the largest f32 when clipping is off. loss_scale is 1 / the number of labels that count, over all micro-batches of the
+/// clip is 0 when clipping is off. loss_scale is 1 / the number of labels that count, over all micro-batches of the
 /// step (1 / number of micro-batches for a graph without labels). seed_lo and seed_hi hold the 32-bit halves of the dropout seed,
 /// as raw i32 bits; step the 1-based number of the micro-batch since the start (the step's own number without accumulation), so
 /// that micro-batches draw different masks, as raw i32 bits.

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
-#include <limits>
 
 namespace llmc {
 
@@ -159,14 +158,13 @@ Session::~Session() {
 static std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale,
                                                             int64_t number, int64_t microNumber) {
   auto bits = [](double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
-  double clip = hyper.clip > 0 ? hyper.clip : std::numeric_limits<float>::max();
   double steps = static_cast<double>(number);
   return {bits(hyper.lr),
           bits(hyper.beta1),
           bits(hyper.beta2),
           bits(hyper.eps),
           bits(hyper.weightDecay),
-          bits(clip),
+          bits(hyper.clip),
           bits(1 - std::pow(hyper.beta1, steps)),
           bits(1 - std::pow(hyper.beta2, steps)),
           bits(lossScale),
