@@ -86,12 +86,15 @@ struct Fuse : impl::FuseBase<Fuse> {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isa<GetOp>(op))
-        op.moveBefore(&block, block.begin());
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (isa<SetOp>(op))
-        op.moveBefore(terminator);
+    SmallVector<Operation *> reads, writes;
+    for (auto get : block.getOps<GetOp>())
+      reads.push_back(get);
+    for (auto set : block.getOps<SetOp>())
+      writes.push_back(set);
+    for (Operation *read : llvm::reverse(reads))
+      read->moveBefore(&block, block.begin());
+    for (Operation *write : writes)
+      write->moveBefore(terminator);
     sortTopologically(&block);
   }
 };
