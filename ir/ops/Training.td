@@ -29,7 +29,10 @@ def Llmc_ProgramOp : Llmc_Op<"program", [IsolatedFromAbove, FunctionOpInterface,
     and `llmc.role` ("tokens", "labels", "labels_unshifted" or ""); results carry `llmc.name` and `llmc.role` ("loss", "logits", "grad_norm" or "").
 
     ```mlir
-    llmc.program @graph "graph" (%ids: tensor<2x5xi64> {llmc.name = "idx"}) -> (tensor<f32> {llmc.name = "loss"}) { … llmc.return %loss : tensor<f32> }
+    llmc.program @graph "graph" (%x: tensor<f32> {llmc.name = "x"}) -> (tensor<f32> {llmc.name = "loss"}) {
+      %loss = llmc.exp %x : tensor<f32>
+      llmc.return %loss : tensor<f32>
+    }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<FunctionType>:$function_type, OptionalAttr<DictArrayAttr>:$arg_attrs,
@@ -108,7 +111,8 @@ def Llmc_AdamWOp : Llmc_PureOp<"adamw", [DeclareOpInterfaceMethods<DecomposableO
     Loshchilov and Hutter, arXiv:1711.05101, with the order of operations of torch.optim.AdamW. Hyperparameters are llmc.scalar ops.
 
     ```mlir
-    %p1, %m1, %v1 = llmc.adamw %p, %g, %m, %v clip %c {decays} : tensor<7x3xf32>
+    %p1, %m1, %v1 = llmc.adamw %p, %g, %m, %v clip %c {decays}
+      : (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<f32>) -> (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>)
     ```
   }];
   let arguments = (ins Llmc_FloatTensor:$parameter, Llmc_FloatTensor:$gradient, Llmc_FloatTensor:$m, Llmc_FloatTensor:$v,

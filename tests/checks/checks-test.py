@@ -105,7 +105,7 @@ class Coverage(Tree):
         self.plant("tests/ir/elementwise.mlir", "llmc.add // add_c1\n")
         self.plant("passes/Passes.td", PASSES)
         self.plant("tests/passes/fuse.mlir", "// RUN: llmc-opt --llmc-fuse %s\n")
-        self.plant("frontend/OnnxOps.cpp", '  {"", "Gelu", 20, kLatest, importGelu},\n')
+        self.plant("frontend/OnnxOps.cpp", '  {"Gelu", 20, kNewestOpset, importGelu},\n')
         self.plant("tests/frontend/ops.test", "Gelu\n")
 
     def coverage(self):
