@@ -1,4 +1,5 @@
-// The host interpreter: one walk, values in a map. Elements that llmc.empty leaves undefined are NaN, so that reading one shows.
+// The host interpreter: one walk, values in a map. Elements that llmc.empty leaves undefined are NaN, so that reading
+// one shows.
 #include "ir/Interpreter.h"
 
 #include "llvm/ADT/TypeSwitch.h"

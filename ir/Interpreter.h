@@ -5,7 +5,8 @@
 
 namespace llmc {
 
-/// Evaluates ops by EvaluableOpInterface, and the ones that meet the world (variables, hyperparameters) from its own tables.
+/// Evaluates ops by EvaluableOpInterface, and the ones that meet the world (variables, hyperparameters) from its own
+/// tables.
 class Interpreter {
 public:
   llvm::StringMap<HostTensor> variables; ///< by symbol; what get reads and set writes

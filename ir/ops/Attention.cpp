@@ -74,7 +74,7 @@ template <typename Op> static AttentionLayout layoutOf(Op op) {
 
 static LogicalResult verifyHeads(Operation *op, int64_t heads, int64_t kvHeads) {
   // attention_c2
-  if (heads < 1 || kvHeads < 1 || heads % kvHeads != 0)
+  if (heads < 1 || heads > std::numeric_limits<int32_t>::max() || kvHeads < 1 || heads % kvHeads != 0)
     return op->emitOpError() << "heads must be a multiple of kvHeads, found " << heads << " and " << kvHeads;
   return success();
 }
@@ -115,8 +115,10 @@ template <typename Op> static LogicalResult verifyAttention(Op op) {
   int64_t heads = op.getHeads(), kvHeads = op.getKvHeads();
   if (failed(verifyHeads(op, heads, kvHeads)) || failed(verifyInputs(op, op.getInputs(), heads, kvHeads)))
     return failure();
-  AttentionLayout layout = layoutOf(op);
   // attention_c3
+  if (op.getMask() && op.getMask().getType().getRank() > 4)
+    return op.emitOpError() << "mask must have at most four dimensions, found " << op.getMask().getType();
+  AttentionLayout layout = layoutOf(op);
   if (op.getMask()) {
     SmallVector<int64_t, 4> scores = {layout.batch, layout.heads, layout.queries, layout.keys};
     FailureOr<SmallVector<int64_t>> shape = broadcastShapes(scores, op.getMask().getType().getShape());

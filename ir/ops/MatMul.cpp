@@ -33,16 +33,18 @@ void MatMulOp::build(OpBuilder &builder, OperationState &state, Value lhs, Value
   build(builder, state, lhs, rhs, /*bias=*/Value(), /*init=*/Value(), transposeLhs, transposeRhs);
 }
 
+/// matmul_c1.
+static bool haveMatrices(RankedTensorType lhs, RankedTensorType rhs) {
+  return lhs.getRank() >= 2 && lhs.getRank() == rhs.getRank() &&
+         lhs.getShape().drop_back(2) == rhs.getShape().drop_back(2);
+}
+
 LogicalResult MatMulOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
                                          SmallVectorImpl<Type> &types) {
-  auto lhs = dyn_cast<RankedTensorType>(adaptor.getLhs().getType()),
-       rhs = dyn_cast<RankedTensorType>(adaptor.getRhs().getType());
-  // matmul_c1
-  if (!lhs || !rhs || lhs.getRank() < 2 || lhs.getRank() != rhs.getRank() ||
-      lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2))
-    return emitOptionalError(location,
-                             "lhs and rhs must have one rank of two or more and the same leading dimensions, found ",
-                             adaptor.getLhs().getType(), " and ", adaptor.getRhs().getType());
+  auto lhs = cast<RankedTensorType>(adaptor.getLhs().getType()),
+       rhs = cast<RankedTensorType>(adaptor.getRhs().getType());
+  if (!haveMatrices(lhs, rhs))
+    return emitOptionalError(location, "lhs and rhs are no matrices, found ", lhs, " and ", rhs);
   SmallVector<int64_t> shape(lhs.getShape());
   int64_t rank = lhs.getRank();
   shape[rank - 2] = lhs.getDimSize(adaptor.getTransposeLhs() ? rank - 1 : rank - 2);
@@ -59,8 +61,11 @@ bool MatMulOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange stated) {
 }
 
 LogicalResult MatMulOp::verify() {
-  // matmul_c1 is checked by inferReturnTypes, which runs before.
-  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType(), result = getResult().getType();
+  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType();
+  // matmul_c1
+  if (!haveMatrices(lhs, rhs))
+    return emitOpError() << "lhs and rhs must have one rank of two or more and the same leading dimensions, found "
+                         << lhs << " and " << rhs;
   int64_t rank = lhs.getRank();
   int64_t lhsContracted = lhs.getDimSize(getTransposeLhs() ? rank - 2 : rank - 1);
   int64_t rhsContracted = rhs.getDimSize(getTransposeRhs() ? rank - 1 : rank - 2);
@@ -69,7 +74,8 @@ LogicalResult MatMulOp::verify() {
     return emitOpError() << "contracted sizes must agree, found " << lhsContracted << " in lhs and " << rhsContracted
                          << " in rhs";
   // matmul_c3
-  int64_t n = result.getShape().back();
+  RankedTensorType result = getResult().getType();
+  int64_t n = rhs.getDimSize(getTransposeRhs() ? rank - 2 : rank - 1);
   if (getBias() && getBias().getType().getShape() != ArrayRef(n))
     return emitOpError() << "bias must have shape (" << n << "), found " << getBias().getType();
   if (getInit() && getInit().getType() != result)

@@ -1,4 +1,5 @@
-// Every decomposition against the op's own evaluation, or, for the optimizers, against the formula written here a second time.
+// Every decomposition against the op's own evaluation, or, for the optimizers, against the formula written here a
+// second time.
 #include "tests/ir/OpProgram.h"
 
 using namespace mlir;
@@ -6,7 +7,8 @@ using namespace mlir;
 namespace llmc::testing {
 namespace {
 
-constexpr double kLr = 0.01, kBeta1 = 0.9, kBeta2 = 0.95, kEps = 1e-3, kDecay = 0.1, kCorrection1 = 0.19, kCorrection2 = 0.0975;
+constexpr double kLr = 0.01, kBeta1 = 0.9, kBeta2 = 0.95, kEps = 1e-3, kDecay = 0.1, kCorrection1 = 0.19,
+                 kCorrection2 = 0.0975;
 
 using Reference = void (*)(ArrayRef<HostTensor> inputs, bool decays, SmallVectorImpl<HostTensor> &results);
 
@@ -46,7 +48,8 @@ SmallVector<HostTensor> expectedResults(Operation *op, ArrayRef<HostTensor> inpu
     EXPECT_TRUE(succeeded(evaluable.evaluate(inputs, results)));
     return results;
   }
-  const std::map<std::string, Reference> references = {{"llmc.adamw", adamw}, {"llmc.sgd", sgd}, {"llmc.global_norm", globalNorm}};
+  const std::map<std::string, Reference> references = {
+      {"llmc.adamw", adamw}, {"llmc.sgd", sgd}, {"llmc.global_norm", globalNorm}};
   auto found = references.find(op->getName().getStringRef().str());
   if (found == references.end())
     ADD_FAILURE() << op->getName().getStringRef().str() << " can neither be evaluated nor has a reference here";

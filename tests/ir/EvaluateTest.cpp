@@ -1,5 +1,5 @@
-// The host oracle against values worked out otherwise: attention against the ops it stands for, and the corners that its own gradient
-// cannot show (ignored rows, queries without keys, ids out of range).
+// The host oracle against values worked out otherwise: attention against the ops it stands for, and the corners that
+// its own gradient cannot show (ignored rows, queries without keys, ids out of range).
 #include "tests/ir/OpProgram.h"
 
 #include "mlir/Parser/Parser.h"
@@ -38,13 +38,16 @@ std::vector<double> ramp(size_t size, double scale) {
 
 TEST(Evaluate, AttentionIsSoftmaxOfScoresTimesValues) {
   auto context = makeContext();
-  // One batch, two query heads on one key head, 3 queries, 4 keys, D = 2; written out with a causal mask that is aligned at the end.
-  const char *fused = R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
+  // One batch, two query heads on one key head, 3 queries, 4 keys, D = 2; written out with a causal mask that is
+  // aligned at the end.
+  const char *fused =
+      R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
     %o, %l = llmc.attention(%q, %k, %v) {heads = 2 : i64, kvHeads = 1 : i64, causal, window = 0 : i64, scale = 5.000000e-01 : f64}
       : (tensor<1x3x4xf64>, tensor<1x4x2xf64>, tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>, tensor<1x2x3xf64>)
     llmc.return %o : tensor<1x3x4xf64>
   })";
-  const char *spelledOut = R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
+  const char *spelledOut =
+      R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
     %rows = llmc.iota {dim = 1 : i64} : tensor<1x3x1xi64>
     %cols = llmc.iota {dim = 2 : i64} : tensor<1x1x4xi64>
     %one = llmc.constant dense<1> : tensor<i64>
@@ -106,7 +109,8 @@ TEST(Evaluate, AnIgnoredRowContributesNothingEvenWhenItIsNotANumber) {
 
 TEST(Evaluate, TheDecomposedLossIgnoresSuchARowToo) {
   OpCase opCase = {"", "%x: tensor<2x2xf64>, %l: tensor<2xi64>",
-                   "%y, %lse = llmc.softmax_cross_entropy %x, %l {mean, ignoreIndex = -1 : i64} : (tensor<2x2xf64>, tensor<2xi64>) -> "
+                   "%y, %lse = llmc.softmax_cross_entropy %x, %l {mean, ignoreIndex = -1 : i64} : (tensor<2x2xf64>, "
+                   "tensor<2xi64>) -> "
                    "(tensor<f64>, tensor<2x1xf64>)"};
   OpProgram program(opCase);
   ASSERT_TRUE(program.op);
@@ -153,7 +157,7 @@ TEST(Evaluate, AProgramReadsAndWritesVariables) {
       llmc.set @w, %n : tensor<2xf64>
       llmc.return %w : tensor<2xf64>
     })",
-                                                               context.get());
+                                                             context.get());
   ASSERT_TRUE(module);
   Interpreter interpreter;
   for (VariableOp variable : module->getOps<VariableOp>())
@@ -174,7 +178,8 @@ TEST(Evaluate, AFusionGivesPartialSumsByRowBlock) {
     SmallVector<HostTensor> inputs = program.inputs();
     Interpreter interpreter;
     program.run(interpreter, inputs);
-    const HostTensor &full = interpreter.at(program.op->getResult(0)), &partials = interpreter.at(program.op->getResult(2));
+    const HostTensor &full = interpreter.at(program.op->getResult(0)),
+                     &partials = interpreter.at(program.op->getResult(2));
     for (int64_t block : {0, 1})
       for (int64_t c = 0; c < 8; ++c) {
         double sum = 0;

@@ -1,5 +1,5 @@
-// Every gradient against finite differences in f64. The loss is a sum of the op's results with random weights; the weights are the
-// results' gradients.
+// Every gradient against finite differences in f64. The loss is a sum of the op's results with random weights; the
+// weights are the results' gradients.
 #include "tests/ir/OpProgram.h"
 
 using namespace mlir;
@@ -33,7 +33,8 @@ double evaluateLoss(Operation *op, ArrayRef<HostTensor> inputs, ArrayRef<HostTen
   return loss;
 }
 
-HostTensor finiteDifferences(Operation *op, SmallVector<HostTensor> inputs, unsigned operand, ArrayRef<HostTensor> weights) {
+HostTensor finiteDifferences(Operation *op, SmallVector<HostTensor> inputs, unsigned operand,
+                             ArrayRef<HostTensor> weights) {
   constexpr double step = 1e-5;
   HostTensor gradient = inputs[operand];
   for (int64_t i = 0; i < gradient.size(); ++i) {
@@ -52,7 +53,8 @@ SmallVector<Value> buildGradient(OpProgram &program, ArrayRef<HostTensor> weight
   OpBuilder builder = program.builderAfterOp();
   SmallVector<Value> resultGradients;
   for (const HostTensor &weight : weights)
-    resultGradients.push_back(weight.type ? builder.create<ConstantOp>(program.op->getLoc(), weight.toAttribute()).getResult() : Value());
+    resultGradients.push_back(
+        weight.type ? builder.create<ConstantOp>(program.op->getLoc(), weight.toAttribute()).getResult() : Value());
   return cast<DifferentiableOpInterface>(program.op).buildGradient(builder, resultGradients);
 }
 

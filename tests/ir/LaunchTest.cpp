@@ -30,7 +30,8 @@ TEST_P(LaunchOf, FitsItsKernel) {
   cast<KernelOpInterface>(program.op).describeLaunch(launch);
   const KernelInfo *kernel = findKernel(launch.kernel);
   ASSERT_TRUE(kernel) << launch.kernel.str();
-  std::vector<std::string> operands = words(kernel->operands), ints = words(kernel->ints), floats = words(kernel->floats);
+  std::vector<std::string> operands = words(kernel->operands), ints = words(kernel->ints),
+                           floats = words(kernel->floats);
   if (operands.back().ends_with("..."))
     EXPECT_EQ(launch.operands.size(), program.op->getNumOperands() + program.op->getNumResults());
   else
@@ -56,10 +57,12 @@ TEST_P(LaunchOf, ReadsAllItsOperands) {
       EXPECT_EQ(program.op->getOperand(operand).getType(), program.op->getResult(i).getType());
       tied.insert(operand);
     }
-    EXPECT_TRUE(llvm::is_contained(launch.operands, Value(program.op->getResult(i)))) << "result " << i << " is not written";
+    EXPECT_TRUE(llvm::is_contained(launch.operands, Value(program.op->getResult(i))))
+        << "result " << i << " is not written";
   }
   for (unsigned i = 0; i < program.op->getNumOperands(); ++i)
-    EXPECT_TRUE(tied.count(i) || llvm::is_contained(launch.operands, program.op->getOperand(i))) << "operand " << i << " is not read";
+    EXPECT_TRUE(tied.count(i) || llvm::is_contained(launch.operands, program.op->getOperand(i)))
+        << "operand " << i << " is not read";
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, LaunchOf, ::testing::ValuesIn(casesWith<KernelOpInterface>()), caseName);

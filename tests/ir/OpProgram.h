@@ -61,7 +61,8 @@ template <typename Interface> std::vector<std::string> opsWithoutCase() {
     covered.insert(opCase.opName());
   std::vector<std::string> missing;
   for (mlir::RegisteredOperationName name : context->getRegisteredOperations())
-    if (name.getDialectNamespace() == "llmc" && name.hasInterface<Interface>() && !covered.count(name.getStringRef().str()))
+    if (name.getDialectNamespace() == "llmc" && name.hasInterface<Interface>() &&
+        !covered.count(name.getStringRef().str()))
       missing.push_back(name.getStringRef().str());
   return missing;
 }

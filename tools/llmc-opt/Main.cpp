@@ -1,5 +1,5 @@
-// llmc-opt: runs passes on IR by name, as mlir-opt does for MLIR's own dialects. What people use to see one pass at work, and what the
-// lit tests run.
+// llmc-opt: runs passes on IR by name, as mlir-opt does for MLIR's own dialects. What people use to see one pass at
+// work, and what the lit tests run.
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,7 +15,8 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<llmc::LlmcDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect>();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
