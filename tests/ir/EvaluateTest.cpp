@@ -38,37 +38,43 @@ std::vector<double> ramp(size_t size, double scale) {
 
 TEST(Evaluate, AttentionIsSoftmaxOfScoresTimesValues) {
   auto context = makeContext();
-  // One batch, two query heads on one key head, 3 queries, 4 keys, D = 2; written out with a causal mask that is
+  // One batch, four query heads on two key heads, 3 queries, 4 keys, D = 2; written out with a causal mask that is
   // aligned at the end.
   const char *fused =
-      R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
-    %o, %l = llmc.attention(%q, %k, %v) {heads = 2 : i64, kvHeads = 1 : i64, causal, window = 0 : i64, scale = 5.000000e-01 : f64}
-      : (tensor<1x3x4xf64>, tensor<1x4x2xf64>, tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>, tensor<1x2x3xf64>)
-    llmc.return %o : tensor<1x3x4xf64>
+      R"(llmc.program @p "graph" (%q: tensor<1x3x8xf64>, %k: tensor<1x4x4xf64>, %v: tensor<1x4x4xf64>) -> (tensor<1x3x8xf64>) {
+    %o, %l = llmc.attention(%q, %k, %v) {heads = 4 : i64, kvHeads = 2 : i64, causal, window = 0 : i64, scale = 5.000000e-01 : f64}
+      : (tensor<1x3x8xf64>, tensor<1x4x4xf64>, tensor<1x4x4xf64>) -> (tensor<1x3x8xf64>, tensor<1x4x3xf64>)
+    llmc.return %o : tensor<1x3x8xf64>
   })";
   const char *spelledOut =
-      R"(llmc.program @p "graph" (%q: tensor<1x3x4xf64>, %k: tensor<1x4x2xf64>, %v: tensor<1x4x2xf64>) -> (tensor<1x3x4xf64>) {
+      R"(llmc.program @p "graph" (%q: tensor<1x3x8xf64>, %k: tensor<1x4x4xf64>, %v: tensor<1x4x4xf64>) -> (tensor<1x3x8xf64>) {
     %rows = llmc.iota {dim = 1 : i64} : tensor<1x3x1xi64>
     %cols = llmc.iota {dim = 2 : i64} : tensor<1x1x4xi64>
     %one = llmc.constant dense<1> : tensor<i64>
     %last = llmc.add %rows, %one : (tensor<1x3x1xi64>, tensor<i64>) -> tensor<1x3x1xi64>
     %sees = llmc.less_equal %cols, %last : (tensor<1x1x4xi64>, tensor<1x3x1xi64>) -> tensor<1x3x4xi1>
-    %q4 = llmc.reshape %q : (tensor<1x3x4xf64>) -> tensor<3x2x2xf64>
-    %qh = llmc.transpose %q4 {permutation = array<i64: 1, 0, 2>} : (tensor<3x2x2xf64>) -> tensor<2x3x2xf64>
-    %kh = llmc.broadcast_to %k : (tensor<1x4x2xf64>) -> tensor<2x4x2xf64>
-    %vh = llmc.broadcast_to %v : (tensor<1x4x2xf64>) -> tensor<2x4x2xf64>
-    %s = llmc.matmul %qh, %kh {transposeRhs} : (tensor<2x3x2xf64>, tensor<2x4x2xf64>) -> tensor<2x3x4xf64>
+    %q4 = llmc.reshape %q : (tensor<1x3x8xf64>) -> tensor<3x4x2xf64>
+    %qh = llmc.transpose %q4 {permutation = array<i64: 1, 0, 2>} : (tensor<3x4x2xf64>) -> tensor<4x3x2xf64>
+    %k4 = llmc.reshape %k : (tensor<1x4x4xf64>) -> tensor<1x4x2x2xf64>
+    %kt = llmc.transpose %k4 {permutation = array<i64: 2, 0, 1, 3>} : (tensor<1x4x2x2xf64>) -> tensor<2x1x4x2xf64>
+    %kb = llmc.broadcast_to %kt : (tensor<2x1x4x2xf64>) -> tensor<2x2x4x2xf64>
+    %kh = llmc.reshape %kb : (tensor<2x2x4x2xf64>) -> tensor<4x4x2xf64>
+    %v4 = llmc.reshape %v : (tensor<1x4x4xf64>) -> tensor<1x4x2x2xf64>
+    %vt = llmc.transpose %v4 {permutation = array<i64: 2, 0, 1, 3>} : (tensor<1x4x2x2xf64>) -> tensor<2x1x4x2xf64>
+    %vb = llmc.broadcast_to %vt : (tensor<2x1x4x2xf64>) -> tensor<2x2x4x2xf64>
+    %vh = llmc.reshape %vb : (tensor<2x2x4x2xf64>) -> tensor<4x4x2xf64>
+    %s = llmc.matmul %qh, %kh {transposeRhs} : (tensor<4x3x2xf64>, tensor<4x4x2xf64>) -> tensor<4x3x4xf64>
     %half = llmc.constant dense<5.000000e-01> : tensor<f64>
     %never = llmc.constant dense<0xFFF0000000000000> : tensor<f64>
-    %scaled = llmc.mul %s, %half : (tensor<2x3x4xf64>, tensor<f64>) -> tensor<2x3x4xf64>
-    %masked = llmc.select %sees, %scaled, %never : (tensor<1x3x4xi1>, tensor<2x3x4xf64>, tensor<f64>) -> tensor<2x3x4xf64>
-    %p = llmc.softmax %masked : tensor<2x3x4xf64>
-    %oh = llmc.matmul %p, %vh : (tensor<2x3x4xf64>, tensor<2x4x2xf64>) -> tensor<2x3x2xf64>
-    %ot = llmc.transpose %oh {permutation = array<i64: 1, 0, 2>} : (tensor<2x3x2xf64>) -> tensor<3x2x2xf64>
-    %o = llmc.reshape %ot : (tensor<3x2x2xf64>) -> tensor<1x3x4xf64>
-    llmc.return %o : tensor<1x3x4xf64>
+    %scaled = llmc.mul %s, %half : (tensor<4x3x4xf64>, tensor<f64>) -> tensor<4x3x4xf64>
+    %masked = llmc.select %sees, %scaled, %never : (tensor<1x3x4xi1>, tensor<4x3x4xf64>, tensor<f64>) -> tensor<4x3x4xf64>
+    %p = llmc.softmax %masked : tensor<4x3x4xf64>
+    %oh = llmc.matmul %p, %vh : (tensor<4x3x4xf64>, tensor<4x4x2xf64>) -> tensor<4x3x2xf64>
+    %ot = llmc.transpose %oh {permutation = array<i64: 1, 0, 2>} : (tensor<4x3x2xf64>) -> tensor<3x4x2xf64>
+    %o = llmc.reshape %ot : (tensor<3x4x2xf64>) -> tensor<1x3x8xf64>
+    llmc.return %o : tensor<1x3x8xf64>
   })";
-  std::vector<double> inputs[] = {ramp(12, 0.7), ramp(8, 1.3), ramp(8, 2.1)};
+  std::vector<double> inputs[] = {ramp(24, 0.7), ramp(16, 1.3), ramp(16, 2.1)};
   auto found = runText(*context, fused, inputs), expected = runText(*context, spelledOut, inputs);
   ASSERT_TRUE(succeeded(found) && succeeded(expected));
   expectClose((*found)[0], (*expected)[0], 1e-14, "out");
