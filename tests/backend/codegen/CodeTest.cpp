@@ -1,8 +1,10 @@
 // The code as bytes: the same for the same fusions, shared by equal kernels, free of what a plan cannot hold.
+#include "backend/codegen/CompileModule.h"
 #include "backend/codegen/FlattenObject.h"
 #include "tests/backend/codegen/FusionCase.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,6 +97,38 @@ TEST(Code, RefusesWhatKernelsCannotHold) {
                            "tensor<4xf32>\nllmc.yield %1 : tensor<4xf32>",
                    .outputs = {"4xf32"}};
   EXPECT_THAT(errorOf(table), HasSubstr("a constant in a kernel must be one number"));
+}
+
+/// What flattening the object of a module in LLVM's dialect says.
+std::string flattenError(const char *text) {
+  loadKernelDialects(testContext());
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&testContext()));
+  llvm::Expected<SmallVector<char>> object = compileModule(*module, cpuIsas()[0]);
+  if (!object)
+    return llvm::toString(object.takeError());
+  llvm::Expected<FlatCode> code = flattenObject(*object, "kernel");
+  return code ? std::string() : llvm::toString(code.takeError());
+}
+
+TEST(Code, RefusesWhatCannotBeCopied) {
+  EXPECT_EQ(flattenError("llvm.func @kernel() { llvm.return }"), "");
+  EXPECT_THAT(
+      flattenError("llvm.func @outside()\nllvm.func @kernel() { llvm.call @outside() : () -> ()\nllvm.return }"),
+      HasSubstr("undefined symbol 'outside'"));
+  EXPECT_THAT(flattenError(R"(llvm.mlir.global internal @state(1 : i32) : i32
+    llvm.func @kernel() -> i32 {
+      %0 = llvm.mlir.addressof @state : !llvm.ptr
+      %1 = llvm.load volatile %0 : !llvm.ptr -> i32
+      llvm.return %1 : i32
+    })"),
+              HasSubstr("section .data, which is neither code nor constants"));
+  EXPECT_THAT(flattenError(R"(llvm.mlir.global external @outside() : i32
+    llvm.func @kernel() -> !llvm.ptr {
+      %0 = llvm.mlir.addressof @outside : !llvm.ptr
+      llvm.return %0 : !llvm.ptr
+    })"),
+              HasSubstr("undefined symbol 'outside'"));
+  EXPECT_THAT(flattenError("llvm.func @other() { llvm.return }"), HasSubstr("lacks the function 'kernel'"));
 }
 
 TEST(Code, RefusesForeignObjects) {
