@@ -18,43 +18,44 @@ static std::optional<std::vector<bool>> visibleElements(const MaskTerm &term, co
   return visible;
 }
 
-namespace {
-/// What one query sees: keys above `t + keys - queries - window` and, when causal, not above `t + keys - queries`.
-struct Pattern {
-  bool isCausal;
-  int64_t window;
-  bool sees(int64_t offset, int64_t t, int64_t s) const {
-    return !isCausal || (s <= t + offset && (window == 0 || s > t + offset - window));
-  }
-};
-} // namespace
+/// Whether query t sees key s; the last query is the last key's.
+static bool sees(const MaskPattern &pattern, int64_t offset, int64_t t, int64_t s) {
+  return !pattern.isCausal || (s <= t + offset && (pattern.window == 0 || s > t + offset - pattern.window));
+}
 
 /// The pattern that all planes of a known term have; nothing when they have none or different ones.
-static std::optional<Pattern> findPattern(const std::vector<bool> &visible, ArrayRef<int64_t> shape, int64_t queries,
-                                          int64_t keys) {
+static std::optional<MaskPattern> findPattern(const std::vector<bool> &visible, ArrayRef<int64_t> shape,
+                                              int64_t queries, int64_t keys) {
   if (llvm::all_of(visible, [](bool v) { return v; }))
-    return Pattern{false, 0};
+    return MaskPattern{false, 0};
   int64_t rank = shape.size();
   if (rank < 2 || shape[rank - 2] != queries || shape[rank - 1] != keys)
     return std::nullopt;
   // The last query sees its whole window, or every key.
   auto lastRow = visible.begin() + (queries - 1) * keys;
   int64_t window = std::count(lastRow, lastRow + keys, true);
-  Pattern pattern{true, window == keys ? 0 : window};
+  MaskPattern pattern{true, window == keys ? 0 : window};
   if (window == 0)
     return std::nullopt;
   for (size_t i = 0; i < visible.size(); ++i)
-    if (visible[i] != pattern.sees(keys - queries, int64_t(i) / keys % queries, int64_t(i) % keys))
+    if (visible[i] != sees(pattern, keys - queries, int64_t(i) / keys % queries, int64_t(i) % keys))
       return std::nullopt;
   return pattern;
 }
 
-MaskMeaning readMask(ArrayRef<MaskTerm> terms, int64_t queries, int64_t keys, KnownTensors &tensors) {
+std::optional<MaskPattern> MaskReader::patternOf(const MaskTerm &term, int64_t queries, int64_t keys) {
+  auto [entry, isNew] =
+      patterns.try_emplace(Key{term.value.getAsOpaquePointer(), term.form, term.factor, queries, keys});
+  if (const HostTensor *tensor = isNew ? tensors.of(term.value) : nullptr)
+    if (std::optional<std::vector<bool>> visible = visibleElements(term, *tensor))
+      entry->second = findPattern(*visible, tensor->type.getShape(), queries, keys);
+  return entry->second;
+}
+
+MaskMeaning MaskReader::read(ArrayRef<MaskTerm> terms, int64_t queries, int64_t keys) {
   MaskMeaning meaning;
   for (const MaskTerm &term : terms) {
-    const HostTensor *tensor = tensors.of(term.value);
-    auto visible = tensor ? visibleElements(term, *tensor) : std::nullopt;
-    auto pattern = visible ? findPattern(*visible, tensor->type.getShape(), queries, keys) : std::nullopt;
+    std::optional<MaskPattern> pattern = patternOf(term, queries, keys);
     if (!pattern) {
       meaning.other.push_back(term);
       continue;

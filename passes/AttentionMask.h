@@ -3,6 +3,9 @@
 
 #include "passes/Match.h"
 
+#include <map>
+#include <tuple>
+
 namespace llmc {
 
 /// Added to the scores when finite numbers are, or selecting -inf (or a number that is as good) where a condition holds
@@ -25,8 +28,25 @@ struct MaskMeaning {
   llvm::SmallVector<MaskTerm> other; ///< terms that are neither causal, nor a window, nor visible everywhere
 };
 
-/// Reads each term that is known when the graph is compiled; scores are (…, queries, keys).
-MaskMeaning readMask(llvm::ArrayRef<MaskTerm> terms, int64_t queries, int64_t keys, KnownTensors &tensors);
+/// What one query sees: keys up to its own and, with a window, no more than that many; or every key.
+struct MaskPattern {
+  bool isCausal;
+  int64_t window; ///< 0: none
+};
+
+/// Reads terms that are known when the graph is compiled; each is compared once, however many attentions share it.
+class MaskReader {
+public:
+  /// Of scores (…, queries, keys).
+  MaskMeaning read(llvm::ArrayRef<MaskTerm> terms, int64_t queries, int64_t keys);
+
+private:
+  std::optional<MaskPattern> patternOf(const MaskTerm &term, int64_t queries, int64_t keys);
+
+  using Key = std::tuple<void *, MaskTerm::Form, double, int64_t, int64_t>;
+  KnownTensors tensors;
+  std::map<Key, std::optional<MaskPattern>> patterns;
+};
 
 /// The parameter that a term depends on through floats, so that it would have to train; null when there is none.
 VariableOp trainedBy(const MaskTerm &term);

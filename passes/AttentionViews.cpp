@@ -35,6 +35,17 @@ HeadTensor headTensor(Value value, const HeadSizes &sizes, bool isTransposed) {
   return tensor;
 }
 
+HeadTensor tokenMajorTensor(Value value, const HeadSizes &sizes, int64_t repeat) {
+  HeadTensor tensor{value, {}};
+  tensor.repeat = repeat;
+  tensor.dims.resize(3);
+  appendPart(tensor.dims[0], HeadAxis::batch, sizes.batch);
+  appendPart(tensor.dims[1], HeadAxis::token, sizes.tokens);
+  appendPart(tensor.dims[2], HeadAxis::head, sizes.heads / repeat, repeat);
+  appendPart(tensor.dims[2], HeadAxis::column, sizes.columns);
+  return tensor;
+}
+
 static SmallVector<AxisPart> flattened(const HeadTensor &tensor) {
   SmallVector<AxisPart> parts;
   for (const auto &dim : tensor.dims)
@@ -152,12 +163,11 @@ bool isTokenMajor(const HeadTensor &tensor) { return llvm::is_sorted(flattened(t
 
 HeadTensor traceToSource(const HeadTensor &tensor, TraceOptions options) {
   HeadTensor best = tensor;
-  bool found = isTokenMajor(tensor);
   for (std::optional<HeadTensor> current = step(tensor, options); current; current = step(*current, options)) {
-    bool isMajor = isTokenMajor(*current);
-    if (isMajor || !found)
+    // Fewer heads are fewer bytes, whatever their order.
+    bool isSmaller = current->repeat > best.repeat;
+    if (isSmaller || isTokenMajor(*current) || !isTokenMajor(best))
       best = *current;
-    found |= isMajor;
   }
   return best;
 }

@@ -34,11 +34,14 @@ struct HeadTensor {
 /// heads, in parts.
 HeadTensor headTensor(mlir::Value value, const HeadSizes &sizes, bool isTransposed);
 
+/// A tensor (batch, tokens, heads / repeat * columns) of which each head serves `repeat` heads.
+HeadTensor tokenMajorTensor(mlir::Value value, const HeadSizes &sizes, int64_t repeat);
+
 struct TraceOptions {
   bool throughScale = true;
   bool throughRepeat = true;
 };
-/// The farthest value it comes from that is token-major; where none is, the farthest value it comes from.
+/// Of the values it comes from with the fewest heads: the farthest that is token-major; where none is, the farthest.
 HeadTensor traceToSource(const HeadTensor &tensor, TraceOptions options);
 
 /// Whether the elements lie in memory as (batch, token, head, column).

@@ -42,25 +42,31 @@ static SmallVector<std::pair<int64_t, int64_t>> possibleSplits(MatMulOp qk, MatM
   return {{1, merged}, {merged, 1}};
 }
 
-/// q, k and v from their sources; false when they do not fit together.
-static bool traceInputs(MatMulOp qk, MatMulOp pv, std::pair<int64_t, int64_t> split, Attention &attention) {
-  auto [batch, heads] = split;
-  int64_t t = qk.getType().getShape()[qk.getType().getRank() - 2], s = qk.getType().getShape().back();
-  int64_t d = qk.getLhs().getType().getNumElements() / (batch * heads * t);
-  attention.queries = {batch, t, heads, d};
-  attention.keys = {batch, s, heads, d};
-  attention.q = traceToSource(headTensor(qk.getLhs(), attention.queries, qk.getTransposeLhs()), {true, false});
+/// q, k and v from their sources; false when keys and values do not fit together.
+static bool traceInputs(const HeadTensor &q, const HeadTensor &k, const HeadTensor &v, Attention &attention) {
+  attention.q = traceToSource(q, {/*throughScale=*/true, /*throughRepeat=*/false});
   for (bool throughRepeat : {true, false}) {
-    attention.k = traceToSource(headTensor(qk.getRhs(), attention.keys, !qk.getTransposeRhs()), {true, throughRepeat});
-    attention.v = traceToSource(headTensor(pv.getRhs(), attention.keys, pv.getTransposeRhs()), {false, throughRepeat});
+    attention.k = traceToSource(k, {/*throughScale=*/true, throughRepeat});
+    attention.v = traceToSource(v, {/*throughScale=*/false, throughRepeat});
     if (attention.k.repeat == attention.v.repeat)
       return true;
   }
   return false;
 }
 
-static std::optional<Attention> matchAttention(MatMulOp pv, SoftmaxOp softmax, KnownTensors &tensors,
-                                               std::string &why) {
+/// The same from the products' operands, with the leading dimensions read as (batch, heads).
+static bool traceOperands(MatMulOp qk, MatMulOp pv, std::pair<int64_t, int64_t> split, Attention &attention) {
+  auto [batch, heads] = split;
+  int64_t t = qk.getType().getShape()[qk.getType().getRank() - 2], s = qk.getType().getShape().back();
+  int64_t d = qk.getLhs().getType().getNumElements() / (batch * heads * t);
+  attention.queries = {batch, t, heads, d};
+  attention.keys = {batch, s, heads, d};
+  return traceInputs(headTensor(qk.getLhs(), attention.queries, qk.getTransposeLhs()),
+                     headTensor(qk.getRhs(), attention.keys, !qk.getTransposeRhs()),
+                     headTensor(pv.getRhs(), attention.keys, pv.getTransposeRhs()), attention);
+}
+
+static std::optional<Attention> matchAttention(MatMulOp pv, SoftmaxOp softmax, MaskReader &masks, std::string &why) {
   std::optional<Scores> scores = readScores(softmax.getA(), why);
   if (!scores)
     return std::nullopt;
@@ -81,13 +87,13 @@ static std::optional<Attention> matchAttention(MatMulOp pv, SoftmaxOp softmax, K
     return decline("values and keys differ in head size");
   Attention attention;
   for (auto split : possibleSplits(qk, pv)) {
-    if (!traceInputs(qk, pv, split, attention))
+    if (!traceOperands(qk, pv, split, attention))
       return decline("keys and values are shared by different numbers of heads");
     if (isTokenMajor(attention.q))
       break;
   }
   attention.scale = scores->scale * attention.q.scale * attention.k.scale;
-  attention.mask = readMask(scores->masks, attention.queries.tokens, attention.keys.tokens, tensors);
+  attention.mask = masks.read(scores->masks, attention.queries.tokens, attention.keys.tokens);
   for (const MaskTerm &term : attention.mask.other) {
     if (VariableOp variable = trainedBy(term))
       return decline("the mask trains: it depends on " + variable.getSymName());
@@ -96,8 +102,6 @@ static std::optional<Attention> matchAttention(MatMulOp pv, SoftmaxOp softmax, K
   }
   return attention;
 }
-
-//===-- Building
 
 /// The tensor that q, k and v are neighbouring column ranges of, covering it; null when they are not.
 static Value packedSource(const Attention &attention) {
@@ -120,6 +124,34 @@ static Value packedSource(const Attention &attention) {
   }
   return start == typeOf(packed).getShape().back() ? packed : Value();
 }
+
+/// Attention that the model has as one op, looked at in the same way: its inputs may be slices or repeated heads, its
+/// mask may mean something. Nothing when there is no more to it than it says.
+static std::optional<Attention> rereadAttention(AttentionOp op, MaskReader &masks) {
+  if (op.getInputs().size() != 3 || op.getOut().getType().getNumElements() == 0)
+    return std::nullopt;
+  Value q = op.getInputs()[0], k = op.getInputs()[1], v = op.getInputs()[2];
+  int64_t heads = op.getHeads(), repeat = heads / int64_t(op.getKvHeads());
+  Attention attention;
+  attention.queries = {typeOf(q).getDimSize(0), typeOf(q).getDimSize(1), heads, typeOf(q).getDimSize(2) / heads};
+  attention.keys = {typeOf(k).getDimSize(0), typeOf(k).getDimSize(1), heads, attention.queries.columns};
+  if (!traceInputs(tokenMajorTensor(q, attention.queries, 1), tokenMajorTensor(k, attention.keys, repeat),
+                   tokenMajorTensor(v, attention.keys, repeat), attention))
+    return std::nullopt;
+  attention.scale = op.getScale().convertToDouble() * attention.q.scale * attention.k.scale;
+  if (op.getMask())
+    attention.mask = masks.read(MaskTerm{MaskTerm::Form::additive, op.getMask(), 4}, attention.queries.tokens,
+                                attention.keys.tokens);
+  bool isMaskRead = op.getMask() && attention.mask.other.empty();
+  attention.mask.isCausal |= op.getCausal();
+  if (int64_t window = op.getWindow(); window != 0)
+    attention.mask.window = attention.mask.window == 0 ? window : std::min(attention.mask.window, window);
+  bool isNew = isMaskRead || attention.k.repeat != repeat || packedSource(attention) || attention.q.scale != 1 ||
+               attention.k.scale != 1;
+  return isNew ? std::optional(attention) : std::nullopt;
+}
+
+//===-- Building
 
 static AttentionOp build(OpBuilder &builder, Location loc, const Attention &attention) {
   auto [batch, tokens, heads, columns] = attention.queries;
@@ -169,7 +201,7 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   }
 
   void runOnProgram(ProgramOp program) {
-    KnownTensors tensors;
+    MaskReader masks;
     DenseSet<Operation *> considered;
     Block &body = program.getBody().front();
     for (MatMulOp pv : llvm::make_early_inc_range(body.getOps<MatMulOp>())) {
@@ -178,24 +210,33 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
       if (!softmax || pv.getTransposeLhs())
         continue;
       considered.insert(softmax);
-      tryRaise(pv, softmax, hasDropout, tensors);
+      tryRaise(pv, softmax, hasDropout, masks);
     }
+    for (AttentionOp op : llvm::make_early_inc_range(body.getOps<AttentionOp>()))
+      if (std::optional<Attention> attention = rereadAttention(op, masks))
+        op.replaceAllUsesWith(raise(op, *attention));
     for (SoftmaxOp softmax : body.getOps<SoftmaxOp>())
       if (!considered.contains(softmax))
         softmax.emitRemark("declined: no attention, the probabilities multiply no values");
     eraseDeadOps(program);
   }
 
-  static void tryRaise(MatMulOp pv, SoftmaxOp softmax, bool hasDropout, KnownTensors &tensors) {
+  static AttentionOp raise(Operation *root, const Attention &attention) {
+    OpBuilder builder(root);
+    AttentionOp raised = build(builder, root->getLoc(), attention);
+    emitRaised(raised, attention);
+    return raised;
+  }
+
+  static void tryRaise(MatMulOp pv, SoftmaxOp softmax, bool hasDropout, MaskReader &masks) {
     std::string why = "attention dropout";
-    std::optional<Attention> attention = hasDropout ? std::nullopt : matchAttention(pv, softmax, tensors, why);
+    std::optional<Attention> attention = hasDropout ? std::nullopt : matchAttention(pv, softmax, masks, why);
     if (!attention) {
       pv.emitRemark("declined: no attention, ") << why;
       return;
     }
+    AttentionOp raised = raise(pv, *attention);
     OpBuilder builder(pv);
-    AttentionOp raised = build(builder, pv.getLoc(), *attention);
-    emitRaised(raised, *attention);
     Expr out = ExprScope{builder, pv.getLoc()}(raised.getOut());
     pv.getResult().replaceAllUsesWith(headMajor(out, attention->queries, pv.getType()));
   }
