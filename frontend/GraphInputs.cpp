@@ -50,8 +50,6 @@ private:
       if (!input->type().has_tensor_type())
         return fileError(context, file.path) << "input " << inQuotes(input->name()) << " is no tensor";
       const onnx::TypeProto_Tensor &type = input->type().tensor_type();
-      if (!type.has_shape())
-        return fileError(context, file.path) << "input " << inQuotes(input->name()) << " has no shape, not even a rank";
       if (!graphElementType(context, type.elem_type()))
         return fileError(context, file.path) << "input " << inQuotes(input->name()) << " has element type " << onnxTypeName(type.elem_type())
                                              << ", which is not supported";

@@ -123,9 +123,14 @@ static LogicalResult checkVersions(MLIRContext *context, ModelFile &file) {
   return success();
 }
 
-/// Checks what the checker is not shown: the initializers. Their payloads are checked when they are read.
-static LogicalResult checkInitializers(MLIRContext *context, const ModelFile &file) {
+/// Checks what the checker does not name or is not shown: types of inputs, and initializers, whose payloads are checked when they are read.
+static LogicalResult checkGraph(MLIRContext *context, const ModelFile &file) {
   const onnx::GraphProto &graph = file.model.graph();
+  for (const onnx::ValueInfoProto &input : graph.input()) {
+    const char *lacks = !input.has_type() ? "type" : input.type().has_tensor_type() && !input.type().tensor_type().has_shape() ? "shape" : nullptr;
+    if (lacks)
+      return fileError(context, file.path) << "input " << inQuotes(input.name()) << " has no " << lacks;
+  }
   if (graph.sparse_initializer_size() > 0)
     return fileError(context, file.path) << "sparse initializer " << inQuotes(graph.sparse_initializer(0).values().name())
                                          << " is not supported; store it dense";
@@ -199,7 +204,7 @@ FailureOr<ModelFile> openModel(MLIRContext *context, const std::string &path) {
   if (bytes.size() >= kLargestModel)
     return LogicalResult(fileError(context, path) << "has " << bytes.size()
                                             << " bytes; Protobuf ends at 2 GiB: store the weights as external data");
-  if (failed(parse(context, file)) || failed(checkVersions(context, file)) || failed(checkInitializers(context, file)) ||
+  if (failed(parse(context, file)) || failed(checkVersions(context, file)) || failed(checkGraph(context, file)) ||
       failed(checkAndInline(context, file)))
     return failure();
   return file;

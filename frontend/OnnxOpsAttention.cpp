@@ -63,13 +63,17 @@ static LogicalResult importAttention(OnnxNode &node) {
   // ONNX aligns the causal mask to the first query, llmc to the last.
   if (isCausal && queries != keys)
     return node.error("causal attention of " + Twine(queries) + " queries over " + Twine(keys) + " keys is not supported");
+  int64_t left = node.attribute("left_window_size", int64_t(-1)), right = node.attribute("right_window_size", int64_t(-1));
+  isCausal |= right == 0 && queries == keys;
+  if (!isCausal && (left >= 0 || right >= 0))
+    return node.error("a window of " + Twine(left) + " keys to the left and " + Twine(right) + " to the right is supported with causal attention only");
   FailureOr<Value> mask = readMask(node, {batch, q.count, queries, keys});
   if (failed(mask))
     return failure();
   double scale = node.hasAttribute("scale") ? node.attribute("scale", 1.0) : 1 / std::sqrt(double(q.size));
   auto attention = node.builder.create<AttentionOp>(
       node.loc, TypeRange{q.value.getType(), RankedTensorType::get({batch, q.count, queries}, node.f32())},
-      ValueRange{q.value, k.value, v.value}, *mask, uint64_t(q.count), uint64_t(k.count), isCausal, /*window=*/0, APFloat(scale));
+      ValueRange{q.value, k.value, v.value}, *mask, uint64_t(q.count), uint64_t(k.count), isCausal, uint64_t(left >= 0 ? left + 1 : 0), APFloat(scale));
   Value out = attention.getOut();
   if (rankOf(node.input(0)) == 4)
     out = node.swapDims(node.reshape(out, {batch, queries, q.count, q.size}), 1, 2);

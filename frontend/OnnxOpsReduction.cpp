@@ -42,7 +42,11 @@ static LogicalResult importReduceMin(OnnxNode &node) {
   auto axes = reducedAxes(node, rankOf(a), 18);
   if (failed(axes) || !*axes)
     return failed(axes) ? failure() : node.set(a);
+  if (typeOf(a).getNumElements() == 0)
+    return node.error("reduces an empty tensor");
   bool keepDims = node.attribute("keepdims", int64_t(1)) != 0;
+  if (elementOf(a).isInteger(1))
+    return node.set(node.unary<NotOp>(node.reduce<ReduceMaxOp>(node.unary<NotOp>(a), **axes, keepDims)));
   return node.set(node.unary<NegOp>(node.reduce<ReduceMaxOp>(node.unary<NegOp>(a), **axes, keepDims)));
 }
 
