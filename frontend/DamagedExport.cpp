@@ -1,5 +1,5 @@
-// Exporters that optimise for inference damage what must train. Two kinds are seen in the stored weights themselves; training them as they stand
-// would silently be another model.
+// Exporters that optimise for inference damage what must train. Two kinds are seen in the stored weights themselves;
+// training them as they stand would silently be another model.
 #include "frontend/OnnxError.h"
 #include "frontend/ParameterLedger.h"
 #include "frontend/WeightValues.h"
@@ -27,7 +27,8 @@ static std::optional<std::string> findSplitTie(ArrayRef<Weight> matrices) {
   for (size_t i = 0; i < matrices.size(); ++i)
     for (size_t j = i + 1; j < matrices.size(); ++j) {
       VariableOp a = matrices[i].variable, b = matrices[j].variable;
-      ArrayRef<int64_t> shapeA = cast<RankedTensorType>(a.getType()).getShape(), shapeB = cast<RankedTensorType>(b.getType()).getShape();
+      ArrayRef<int64_t> shapeA = cast<RankedTensorType>(a.getType()).getShape(),
+                        shapeB = cast<RankedTensorType>(b.getType()).getShape();
       if (shapeA[0] == shapeB[1] && shapeA[1] == shapeB[0] && isTransposed(a, b))
         return "a tie was split: " + inQuotes(a.getSymName()) + " and " + inQuotes(b.getSymName()) +
                " are one matrix, stored twice, the second transposed; trained as they are they would drift apart";
@@ -41,8 +42,9 @@ static std::optional<std::string> findMerged(Weight vector, const LedgerEntry &e
   std::string uses;
   for (const std::string &use : ArrayRef(entry.uses).take_front(4))
     uses += (uses.empty() ? "" : ", ") + inQuotes(use);
-  return "parameters of equal value were merged: " + inQuotes(vector.variable.getSymName()) + " is read by " + std::to_string(entry.uses.size()) +
-         " nodes (" + uses + (entry.uses.size() > 4 ? ", ..." : "") + "); trained as it is they would stay one parameter";
+  return "parameters of equal value were merged: " + inQuotes(vector.variable.getSymName()) + " is read by " +
+         std::to_string(entry.uses.size()) + " nodes (" + uses + (entry.uses.size() > 4 ? ", ..." : "") +
+         "); trained as it is they would stay one parameter";
 }
 
 std::optional<std::string> describeDamage(ArrayRef<Weight> weights, const Ledger &ledger) {

@@ -1,4 +1,5 @@
-// Checked construction of llmc ops. Limits: no tensor of more than 2^38 elements, no constant of more than 2^26 (an 8192 x 8192 mask).
+// Checked construction of llmc ops. Limits: no tensor of more than 2^38 elements, no constant of more than 2^26 (an
+// 8192 x 8192 mask).
 #include "frontend/Emitter.h"
 
 using namespace mlir;
@@ -42,7 +43,9 @@ RankedTensorType Emitter::type(ArrayRef<int64_t> shape, Type element) {
   return RankedTensorType::get(shape, element);
 }
 
-Value Emitter::constant(const HostTensor &tensor) { return builder.create<ConstantOp>(loc, tensor.type, tensor.toAttribute()); }
+Value Emitter::constant(const HostTensor &tensor) {
+  return builder.create<ConstantOp>(loc, tensor.type, tensor.toAttribute());
+}
 
 Value Emitter::scalar(double number, Type element) {
   HostTensor tensor = HostTensor::zeros(RankedTensorType::get({}, element));
@@ -64,7 +67,8 @@ Value Emitter::finish(Operation *op) {
   bool isKnown = op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), isConstant);
   if (isKnown && resultType.getNumElements() > kMostConstantElements) {
     op->erase();
-    return fail("a constant of shape " + shapeText(resultType.getShape()) + " is too large to be computed at compile time");
+    return fail("a constant of shape " + shapeText(resultType.getShape()) +
+                " is too large to be computed at compile time");
   }
   SmallVector<Value> results;
   if (succeeded(builder.tryFold(op, results)) && !results.empty()) {
@@ -165,7 +169,8 @@ Value Emitter::slice(Value a, int64_t axis, int64_t start, int64_t size, int64_t
     return a;
   int64_t last = start + (size - 1) * step, extent = shapeOf(a)[axis];
   if (size < 0 || (size > 0 && (start < 0 || start >= extent || last < 0 || last >= extent)))
-    return fail("axis " + Twine(axis) + " of " + shapeText(shapeOf(a)) + " has no elements " + Twine(start) + " to " + Twine(last));
+    return fail("axis " + Twine(axis) + " of " + shapeText(shapeOf(a)) + " has no elements " + Twine(start) + " to " +
+                Twine(last));
   SmallVector<int64_t> starts(rankOf(a), 0), sizes(shapeOf(a)), steps(rankOf(a), 1);
   starts[axis] = size > 0 ? start : 0;
   sizes[axis] = size;
@@ -187,7 +192,8 @@ Value Emitter::concat(ArrayRef<Value> parts, int64_t axis) {
     start[axis] = present.empty() ? 0 : shape[axis];
     for (size_t d = 0; d < shape.size(); ++d)
       if (int64_t(d) != axis && shapeOf(part)[d] != shape[d])
-        return fail("parts " + shapeText(shapeOf(part)) + " and " + shapeText(shape) + " differ beside axis " + Twine(axis));
+        return fail("parts " + shapeText(shapeOf(part)) + " and " + shapeText(shape) + " differ beside axis " +
+                    Twine(axis));
     shape[axis] = start[axis] + shapeOf(part)[axis];
     starts.append(start);
     present.push_back(part);
@@ -206,8 +212,8 @@ Value Emitter::pad(Value a, ArrayRef<int64_t> before, ArrayRef<int64_t> shape, d
     return a;
   RankedTensorType result = type(shape, elementOf(a));
   SmallVector<int64_t> steps(rankOf(a), 1);
-  return result ? finish(builder.create<PlaceOp>(loc, result, a, builder.getDenseI64ArrayAttr(before), builder.getDenseI64ArrayAttr(steps),
-                                                 builder.getF64FloatAttr(fill)))
+  return result ? finish(builder.create<PlaceOp>(loc, result, a, builder.getDenseI64ArrayAttr(before),
+                                                 builder.getDenseI64ArrayAttr(steps), builder.getF64FloatAttr(fill)))
                 : Value();
 }
 
@@ -244,13 +250,14 @@ Value Emitter::matmul(Value a, Value b, Value bias, bool transposeA, bool transp
     return fail("integers cannot be multiplied as matrices");
   if (rank < 2 || rank != rankOf(b) || shapeOf(a).drop_back(2) != shapeOf(b).drop_back(2) ||
       shapeOf(a)[transposeA ? rank - 2 : rank - 1] != shapeOf(b)[transposeB ? rank - 1 : rank - 2])
-    return fail("matrices " + shapeText(shapeOf(a)) + (transposeA ? " (transposed)" : "") + " and " + shapeText(shapeOf(b)) +
-                (transposeB ? " (transposed)" : "") + " cannot be multiplied");
+    return fail("matrices " + shapeText(shapeOf(a)) + (transposeA ? " (transposed)" : "") + " and " +
+                shapeText(shapeOf(b)) + (transposeB ? " (transposed)" : "") + " cannot be multiplied");
   SmallVector<int64_t> shape(shapeOf(a));
   shape[rank - 2] = shapeOf(a)[transposeA ? rank - 1 : rank - 2];
   shape[rank - 1] = shapeOf(b)[transposeB ? rank - 2 : rank - 1];
   RankedTensorType result = type(shape, f32());
-  return result ? finish(builder.create<MatMulOp>(loc, result, a, b, bias, /*init=*/Value(), transposeA, transposeB)) : Value();
+  return result ? finish(builder.create<MatMulOp>(loc, result, a, b, bias, /*init=*/Value(), transposeA, transposeB))
+                : Value();
 }
 
 } // namespace llmc

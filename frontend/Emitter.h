@@ -1,8 +1,9 @@
-// Builds llmc ops from values that come from a file: every shape and type is checked before an op is made, so that a wrong model is an error
-// with its node's name and never a failed assertion. Ops on constants are computed on the spot: legacy exporters' shape arithmetic and masks
-// vanish while the graph is walked.
+// Builds llmc ops from values that come from a file: every shape and type is checked before an op is made, so that a
+// wrong model is an error with its node's name and never a failed assertion. Ops on constants are computed on the spot:
+// legacy exporters' shape arithmetic and masks vanish while the graph is walked.
 //
-// A null Value stands for "an error was reported": every method takes and returns it, so that handlers chain calls and check once.
+// A null Value stands for "an error was reported": every method takes and returns it, so that handlers chain calls and
+// check once.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -27,7 +28,8 @@ std::string shapeText(llvm::ArrayRef<int64_t> shape);
 class Emitter {
 public:
   /// `place` precedes every error: "model.onnx: node 'x' (Add)".
-  Emitter(mlir::OpBuilder &builder, mlir::Location loc, std::string place) : builder(builder), loc(loc), place(std::move(place)) {}
+  Emitter(mlir::OpBuilder &builder, mlir::Location loc, std::string place)
+      : builder(builder), loc(loc), place(std::move(place)) {}
 
   /// Reports an error at this place.
   mlir::LogicalResult error(const llvm::Twine &message);
@@ -68,13 +70,16 @@ public:
   mlir::Value iota(llvm::ArrayRef<int64_t> shape, int64_t dim);
 
   template <typename Op> mlir::Value reduce(mlir::Value a, llvm::ArrayRef<int64_t> axes, bool keepDims) {
-    return a ? dropAxes(axes.empty() ? a : finish(builder.create<Op>(loc, a, builder.getDenseI64ArrayAttr(axes))), axes, keepDims) : a;
+    return a ? dropAxes(axes.empty() ? a : finish(builder.create<Op>(loc, a, builder.getDenseI64ArrayAttr(axes))), axes,
+                        keepDims)
+             : a;
   }
   /// Softmax or log-softmax along any axis.
   template <typename Op> mlir::Value alongAxis(mlir::Value a, int64_t axis) {
     return a ? swapDims(unary<Op>(swapDims(a, axis, rankOf(a) - 1)), axis, rankOf(a) - 1) : a;
   }
-  mlir::Value matmul(mlir::Value a, mlir::Value b, mlir::Value bias = {}, bool transposeA = false, bool transposeB = false);
+  mlir::Value matmul(mlir::Value a, mlir::Value b, mlir::Value bias = {}, bool transposeA = false,
+                     bool transposeB = false);
 
   /// An op's result, or the constant it folds to.
   mlir::Value finish(mlir::Operation *op);

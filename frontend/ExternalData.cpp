@@ -1,4 +1,5 @@
-// A model must not make us read a file that is not its own: locations are relative, without "..", and no link on the way leads elsewhere.
+// A model must not make us read a file that is not its own: locations are relative, without "..", and no link on the
+// way leads elsewhere.
 #include "frontend/ExternalData.h"
 
 #include "frontend/OnnxError.h"
@@ -12,7 +13,9 @@ namespace fs = llvm::sys::fs;
 
 namespace llmc {
 
-static bool parseNumber(llvm::StringRef text, uint64_t &value) { return !text.empty() && !text.getAsInteger(10, value); }
+static bool parseNumber(llvm::StringRef text, uint64_t &value) {
+  return !text.empty() && !text.getAsInteger(10, value);
+}
 
 std::optional<ExternalData> parseExternalData(const onnx::TensorProto &tensor, std::string &error) {
   ExternalData data;
@@ -40,7 +43,8 @@ std::optional<ExternalData> parseExternalData(const onnx::TensorProto &tensor, s
   return data;
 }
 
-std::optional<std::string> resolveExternalFile(llvm::StringRef modelPath, llvm::StringRef location, std::string &error) {
+std::optional<std::string> resolveExternalFile(llvm::StringRef modelPath, llvm::StringRef location,
+                                               std::string &error) {
   auto refuse = [&](const std::string &why) {
     error = "its external data " + inQuotes(location) + " " + why;
     return std::nullopt;

@@ -1,5 +1,5 @@
-// Two rounds: --batch and --seq give sizes to the names (or places) of the first two dimensions of integer inputs, which carry ids; then every
-// dimension is looked up, so that a name bound through one input holds for all.
+// Two rounds: --batch and --seq give sizes to the names (or places) of the first two dimensions of integer inputs,
+// which carry ids; then every dimension is looked up, so that a name bound through one input holds for all.
 #include "frontend/GraphInputs.h"
 
 #include "frontend/OnnxError.h"
@@ -14,7 +14,8 @@ namespace llmc {
 namespace {
 class Binder {
 public:
-  Binder(MLIRContext *context, const ModelFile &file, const ImportOptions &options) : context(context), file(file), options(options) {}
+  Binder(MLIRContext *context, const ModelFile &file, const ImportOptions &options)
+      : context(context), file(file), options(options) {}
 
   FailureOr<GraphInputs> bind() {
     collectInputs();
@@ -26,7 +27,8 @@ public:
       if (failed(shape))
         return failure();
       result.names.push_back(input->name());
-      result.types.push_back(RankedTensorType::get(*shape, graphElementType(context, input->type().tensor_type().elem_type())));
+      result.types.push_back(
+          RankedTensorType::get(*shape, graphElementType(context, input->type().tensor_type().elem_type())));
     }
     if (!open.empty())
       return LogicalResult(fileError(context, file.path) << "dimensions are open: " << open);
@@ -51,8 +53,8 @@ private:
         return fileError(context, file.path) << "input " << inQuotes(input->name()) << " is no tensor";
       const onnx::TypeProto_Tensor &type = input->type().tensor_type();
       if (!graphElementType(context, type.elem_type()))
-        return fileError(context, file.path) << "input " << inQuotes(input->name()) << " has element type " << onnxTypeName(type.elem_type())
-                                             << ", which is not supported";
+        return fileError(context, file.path) << "input " << inQuotes(input->name()) << " has element type "
+                                             << onnxTypeName(type.elem_type()) << ", which is not supported";
     }
     return success();
   }
@@ -72,8 +74,9 @@ private:
           list += (list.empty() ? "" : ", ") + inQuotes(dim.dim_param());
     for (const auto &[name, size] : options.dims) {
       if (!known.contains(name))
-        return fileError(context, file.path) << "--dim " << name << ": no input has a dimension of this name; there are "
-                                             << (list.empty() ? "none" : list);
+        return fileError(context, file.path)
+               << "--dim " << name << ": no input has a dimension of this name; there are "
+               << (list.empty() ? "none" : list);
       result.dims[name] = size;
     }
     return success();
@@ -94,11 +97,12 @@ private:
           continue;
         auto [bound, isNew] = result.dims.try_emplace(name, *size);
         if (!isNew && bound->second != *size)
-          return fileError(context, file.path) << "dimension " << inQuotes(name) << " is given twice, as " << bound->second << " and by "
-                                               << kFlags[place] << " as " << *size;
+          return fileError(context, file.path) << "dimension " << inQuotes(name) << " is given twice, as "
+                                               << bound->second << " and by " << kFlags[place] << " as " << *size;
       }
       if (!found)
-        return fileError(context, file.path) << kFlags[place] << " " << *size << ": no integer input has such a dimension";
+        return fileError(context, file.path)
+               << kFlags[place] << " " << *size << ": no integer input has such a dimension";
     }
     return success();
   }
@@ -127,8 +131,9 @@ private:
       }
       constexpr int64_t kMost = int64_t(1) << 38;
       if (*size < 1 || *size > kMost / count)
-        return LogicalResult(fileError(context, file.path) << "input " << inQuotes(input.name()) << ": dimension " << place << " of size " << *size
-                                                           << " leaves nothing to train, or too much");
+        return LogicalResult(fileError(context, file.path)
+                             << "input " << inQuotes(input.name()) << ": dimension " << place << " of size " << *size
+                             << " leaves nothing to train, or too much");
       count *= *size;
       shape.push_back(*size);
     }
@@ -136,7 +141,8 @@ private:
   }
 
   static std::string describeOpen(const onnx::ValueInfoProto &input, int place, const std::string &name) {
-    std::string text = "dimension " + std::to_string(place) + (name.empty() ? "" : " (" + inQuotes(name) + ")") + " of input " + inQuotes(input.name());
+    std::string text = "dimension " + std::to_string(place) + (name.empty() ? "" : " (" + inQuotes(name) + ")") +
+                       " of input " + inQuotes(input.name());
     std::string flag = carriesIds(input) && place < 2 ? kFlags[place] + std::string(" N") : "";
     if (!name.empty())
       flag += (flag.empty() ? "--dim " : " or --dim ") + name + "=N";

@@ -1,4 +1,5 @@
-// Shapes of a graph's inputs: dynamic dimensions get their sizes from the user, and what stays open is asked for by name.
+// Shapes of a graph's inputs: dynamic dimensions get their sizes from the user, and what stays open is asked for by
+// name.
 #pragma once
 
 #include "frontend/ModelFile.h"
@@ -15,6 +16,7 @@ struct GraphInputs {
 };
 
 /// Binds the inputs that are no initializers. Errors name the dimensions and the flags that bind them.
-mlir::FailureOr<GraphInputs> bindInputs(mlir::MLIRContext *context, const ModelFile &file, const ImportOptions &options);
+mlir::FailureOr<GraphInputs> bindInputs(mlir::MLIRContext *context, const ModelFile &file,
+                                        const ImportOptions &options);
 
 } // namespace llmc

@@ -1,4 +1,5 @@
-// The ends of the graph. Roles follow from use: tokens are what an embedding looks up, labels what a cross-entropy compares with.
+// The ends of the graph. Roles follow from use: tokens are what an embedding looks up, labels what a cross-entropy
+// compares with.
 #include "frontend/GraphOutputs.h"
 
 #include "frontend/OnnxError.h"
@@ -12,12 +13,13 @@ namespace llmc {
 //===-- Outputs
 
 /// Checks an output against what the file declares of it.
-static LogicalResult checkDeclared(const GraphState &state, const GraphInputs &inputs, const onnx::ValueInfoProto &output, Value value) {
+static LogicalResult checkDeclared(const GraphState &state, const GraphInputs &inputs,
+                                   const onnx::ValueInfoProto &output, Value value) {
   MLIRContext *context = value.getContext();
   const onnx::TypeProto_Tensor &type = output.type().tensor_type();
   auto mismatch = [&](const Twine &declared, const Twine &computed) {
-    return fileError(context, state.file.path) << "output " << inQuotes(output.name()) << " is declared as " << declared << ", the graph computes "
-                                               << computed;
+    return fileError(context, state.file.path) << "output " << inQuotes(output.name()) << " is declared as " << declared
+                                               << ", the graph computes " << computed;
   };
   if (type.elem_type() != 0 && graphElementType(context, type.elem_type()) != elementOf(value))
     return mismatch(onnxTypeName(type.elem_type()), isFloat(value) ? "floats" : "integers");
@@ -30,7 +32,8 @@ static LogicalResult checkDeclared(const GraphState &state, const GraphInputs &i
     auto bound = inputs.dims.find(dim.dim_param());
     bool isNamed = !dim.dim_param().empty() && bound != inputs.dims.end();
     if ((dim.has_dim_value() && dim.dim_value() != size) || (isNamed && bound->second != size))
-      return mismatch(Twine(isNamed ? bound->second : dim.dim_value()) + " along dimension " + Twine(place), shapeText(shapeOf(value)));
+      return mismatch(Twine(isNamed ? bound->second : dim.dim_value()) + " along dimension " + Twine(place),
+                      shapeText(shapeOf(value)));
   }
   return success();
 }
@@ -42,9 +45,10 @@ static FailureOr<SmallVector<GraphOutput>> declaredOutputs(GraphState &state, co
     auto found = state.values.find(output.name());
     if (found == state.values.end()) {
       auto reason = state.notImported.find(output.name());
-      return LogicalResult(fileError(context, state.file.path)
-                           << "output " << inQuotes(output.name()) << " "
-                           << (reason != state.notImported.end() ? reason->second : std::string("is no tensor that a node gives")));
+      return LogicalResult(
+          fileError(context, state.file.path)
+          << "output " << inQuotes(output.name()) << " "
+          << (reason != state.notImported.end() ? reason->second : std::string("is no tensor that a node gives")));
     }
     if (failed(checkDeclared(state, inputs, output, found->second)))
       return failure();
@@ -55,7 +59,9 @@ static FailureOr<SmallVector<GraphOutput>> declaredOutputs(GraphState &state, co
   return outputs;
 }
 
-static bool isScalarFloat(const GraphOutput &output) { return isFloat(output.value) && typeOf(output.value).getNumElements() == 1; }
+static bool isScalarFloat(const GraphOutput &output) {
+  return isFloat(output.value) && typeOf(output.value).getNumElements() == 1;
+}
 
 static std::string listOf(ArrayRef<GraphOutput> outputs) {
   std::string list;
@@ -65,7 +71,8 @@ static std::string listOf(ArrayRef<GraphOutput> outputs) {
 }
 
 /// The output that is the loss: the one asked for, or the only scalar; null when there is none.
-static FailureOr<GraphOutput *> findLoss(const GraphState &state, MutableArrayRef<GraphOutput> outputs, const ImportOptions &options) {
+static FailureOr<GraphOutput *> findLoss(const GraphState &state, MutableArrayRef<GraphOutput> outputs,
+                                         const ImportOptions &options) {
   MLIRContext *context = outputs.front().value.getContext();
   SmallVector<GraphOutput> scalars;
   GraphOutput *loss = nullptr;
@@ -76,13 +83,16 @@ static FailureOr<GraphOutput *> findLoss(const GraphState &state, MutableArrayRe
       scalars.push_back(output);
   }
   if (!options.lossOutput.empty() && !loss)
-    return LogicalResult(fileError(context, state.file.path) << "--loss " << inQuotes(options.lossOutput) << ": there is no such output; there are "
-                                                             << listOf(outputs));
+    return LogicalResult(fileError(context, state.file.path)
+                         << "--loss " << inQuotes(options.lossOutput) << ": there is no such output; there are "
+                         << listOf(outputs));
   if (loss && !isScalarFloat(*loss))
     return LogicalResult(fileError(context, state.file.path)
-                         << "--loss " << inQuotes(loss->name) << ": a loss is one float, this output has shape " << shapeText(shapeOf(loss->value)));
+                         << "--loss " << inQuotes(loss->name) << ": a loss is one float, this output has shape "
+                         << shapeText(shapeOf(loss->value)));
   if (options.lossOutput.empty() && scalars.size() > 1)
-    return LogicalResult(fileError(context, state.file.path) << "several outputs may be the loss: " << listOf(scalars) << "; choose by --loss");
+    return LogicalResult(fileError(context, state.file.path)
+                         << "several outputs may be the loss: " << listOf(scalars) << "; choose by --loss");
   return loss;
 }
 
@@ -92,7 +102,8 @@ static FailureOr<GraphOutput> appendLoss(GraphState &state, GraphOutput &logits,
   constexpr int64_t kIgnored = -100;
   if (state.values.count(kTargets))
     return LogicalResult(fileError(program.getContext(), state.file.path)
-                         << "the graph has no loss but already a value named '" << kTargets << "', the name of the input that would be added");
+                         << "the graph has no loss but already a value named '" << kTargets
+                         << "', the name of the input that would be added");
   Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
   Emitter emit(state.builder, loc, state.file.path + ": loss of output " + inQuotes(logits.name));
   ArrayRef<int64_t> shape = shapeOf(logits.value);
@@ -102,13 +113,15 @@ static FailureOr<GraphOutput> appendLoss(GraphState &state, GraphOutput &logits,
   if (!scores || !labels)
     return failure();
   auto loss = state.builder.create<SoftmaxCrossEntropyOp>(
-      loc, TypeRange{RankedTensorType::get({}, emit.f32()), RankedTensorType::get({rows, 1}, emit.f32())}, scores, labels, /*scale=*/Value(),
+      loc, TypeRange{RankedTensorType::get({}, emit.f32()), RankedTensorType::get({rows, 1}, emit.f32())}, scores,
+      labels, /*scale=*/Value(),
       /*mean=*/true, uint64_t(kIgnored));
   state.values[kTargets] = targets;
   return GraphOutput{"loss", "loss", loss.getLoss()};
 }
 
-FailureOr<SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphInputs &inputs, const ImportOptions &options, ProgramOp program) {
+FailureOr<SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphInputs &inputs,
+                                                const ImportOptions &options, ProgramOp program) {
   MLIRContext *context = program.getContext();
   FailureOr<SmallVector<GraphOutput>> outputs = declaredOutputs(state, inputs);
   if (failed(outputs))
@@ -117,7 +130,8 @@ FailureOr<SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphIn
   if (failed(loss))
     return failure();
   // The first float tensor of two or more dimensions: models that give more than logits give these first.
-  auto logits = llvm::find_if(*outputs, [](const GraphOutput &output) { return isFloat(output.value) && rankOf(output.value) >= 2; });
+  auto logits = llvm::find_if(
+      *outputs, [](const GraphOutput &output) { return isFloat(output.value) && rankOf(output.value) >= 2; });
   if (logits != outputs->end())
     logits->role = "logits";
   GraphOutput first;
@@ -180,7 +194,8 @@ static void setRole(ProgramOp program, BlockArgument input, StringRef role, int6
     return;
   auto size = program.getArgAttrOfType<IntegerAttr>(number, "llmc.vocabulary");
   program.setArgAttr(number, "llmc.role", builder.getStringAttr(role));
-  program.setArgAttr(number, "llmc.vocabulary", builder.getI64IntegerAttr(size ? std::min(size.getInt(), vocabulary) : vocabulary));
+  program.setArgAttr(number, "llmc.vocabulary",
+                     builder.getI64IntegerAttr(size ? std::min(size.getInt(), vocabulary) : vocabulary));
 }
 
 LogicalResult setInputRoles(const ModelFile &file, const ImportOptions &options, ProgramOp program) {
@@ -194,8 +209,9 @@ LogicalResult setInputRoles(const ModelFile &file, const ImportOptions &options,
     for (auto [place, flag] : llvm::enumerate(flags))
       if (flag && rankOf(input) > int64_t(place) && shapeOf(input)[place] != *flag) {
         auto name = program.getArgAttrOfType<StringAttr>(input.getArgNumber(), "llmc.name");
-        result = fileError(program.getContext(), file.path) << (place == 0 ? "--batch " : "--seq ") << *flag << ": input " << inQuotes(name.getValue())
-                                                            << " has shape " << shapeText(shapeOf(input)) << " in the model";
+        result = fileError(program.getContext(), file.path)
+                 << (place == 0 ? "--batch " : "--seq ") << *flag << ": input " << inQuotes(name.getValue())
+                 << " has shape " << shapeText(shapeOf(input)) << " in the model";
       }
   }
   for (SoftmaxCrossEntropyOp op : program.getBody().getOps<SoftmaxCrossEntropyOp>()) {

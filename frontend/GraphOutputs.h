@@ -1,4 +1,5 @@
-// What a graph gives: its loss, found or appended, then its other outputs; and which of its inputs carry tokens and labels.
+// What a graph gives: its loss, found or appended, then its other outputs; and which of its inputs carry tokens and
+// labels.
 #pragma once
 
 #include "frontend/GraphInputs.h"
@@ -13,9 +14,10 @@ struct GraphOutput {
   mlir::Value value;
 };
 
-/// The outputs, the loss first. Without a loss among them, cross-entropy of the logits against a new input `targets` is appended.
-mlir::FailureOr<llvm::SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphInputs &inputs, const ImportOptions &options,
-                                                            ProgramOp program);
+/// The outputs, the loss first. Without a loss among them, cross-entropy of the logits against a new input `targets` is
+/// appended.
+mlir::FailureOr<llvm::SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphInputs &inputs,
+                                                            const ImportOptions &options, ProgramOp program);
 
 /// Sets llmc.role and llmc.vocabulary of the program's arguments. Fails when tokens contradict --batch or --seq.
 mlir::LogicalResult setInputRoles(const ModelFile &file, const ImportOptions &options, ProgramOp program);

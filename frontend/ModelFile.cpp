@@ -73,8 +73,8 @@ static LogicalResult copySkeleton(MLIRContext *context, ModelFile &file, std::ve
   WireField field;
   unsigned numGraphs = 0;
   auto damaged = [&](const char *where) {
-    return fileError(context, file.path) << "is no ONNX model, or cut short: its bytes make no sense from byte " << (where - bytes.data())
-                                         << " of " << bytes.size();
+    return fileError(context, file.path) << "is no ONNX model, or cut short: its bytes make no sense from byte "
+                                         << (where - bytes.data()) << " of " << bytes.size();
   };
   while (reader.next(field)) {
     if (field.number != kModelGraph || !field.isLengthDelimited) {
@@ -103,7 +103,8 @@ static LogicalResult parse(MLIRContext *context, ModelFile &file) {
   google::protobuf::io::CodedInputStream stream(skeleton.data(), int(skeleton.size()));
   stream.SetRecursionLimit(kDeepestNesting);
   if (!file.model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    return fileError(context, file.path) << "is no ONNX model, damaged, or nested deeper than " << kDeepestNesting << " levels";
+    return fileError(context, file.path) << "is no ONNX model, damaged, or nested deeper than " << kDeepestNesting
+                                         << " levels";
   if (size_t(file.model.graph().initializer_size()) != file.initializers.size())
     return fileError(context, file.path) << "is damaged: its initializers cannot be told apart";
   return success();
@@ -112,27 +113,29 @@ static LogicalResult parse(MLIRContext *context, ModelFile &file) {
 static LogicalResult checkVersions(MLIRContext *context, ModelFile &file) {
   int64_t newest = onnx::Version::IR_VERSION;
   if (file.model.ir_version() < kFirstIrVersion || file.model.ir_version() > newest)
-    return fileError(context, file.path) << "IR version " << file.model.ir_version() << " is not known; expected " << kFirstIrVersion << " to "
-                                         << newest;
+    return fileError(context, file.path) << "IR version " << file.model.ir_version() << " is not known; expected "
+                                         << kFirstIrVersion << " to " << newest;
   for (const onnx::OperatorSetIdProto &opset : file.model.opset_import())
     if (opset.domain().empty() || opset.domain() == "ai.onnx")
       file.opset = opset.version();
   if (file.opset < kFirstOpset || file.opset > kLastOpset)
-    return fileError(context, file.path) << "opset " << file.opset << " of ai.onnx is not known; expected " << kFirstOpset << " to "
-                                         << kLastOpset;
+    return fileError(context, file.path) << "opset " << file.opset << " of ai.onnx is not known; expected "
+                                         << kFirstOpset << " to " << kLastOpset;
   return success();
 }
 
-/// Checks what the checker does not name or is not shown: types of inputs, and initializers, whose payloads are checked when they are read.
+/// Checks what the checker does not name or is not shown: types of inputs, and initializers, whose payloads are checked
+/// when they are read.
 static LogicalResult checkGraph(MLIRContext *context, const ModelFile &file) {
   const onnx::GraphProto &graph = file.model.graph();
-  for (const onnx::ValueInfoProto &input : graph.input()) {
-    const char *lacks = !input.has_type() ? "type" : input.type().has_tensor_type() && !input.type().tensor_type().has_shape() ? "shape" : nullptr;
-    if (lacks)
-      return fileError(context, file.path) << "input " << inQuotes(input.name()) << " has no " << lacks;
-  }
+  for (bool isInput : {true, false})
+    for (const onnx::ValueInfoProto &value : isInput ? graph.input() : graph.output())
+      if (!value.has_type() || (value.type().has_tensor_type() && !value.type().tensor_type().has_shape()))
+        return fileError(context, file.path) << (isInput ? "input " : "output ") << inQuotes(value.name()) << " has no "
+                                             << (value.has_type() ? "shape" : "type");
   if (graph.sparse_initializer_size() > 0)
-    return fileError(context, file.path) << "sparse initializer " << inQuotes(graph.sparse_initializer(0).values().name())
+    return fileError(context, file.path) << "sparse initializer "
+                                         << inQuotes(graph.sparse_initializer(0).values().name())
                                          << " is not supported; store it dense";
   llvm::StringSet<> names;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
@@ -202,8 +205,9 @@ FailureOr<ModelFile> openModel(MLIRContext *context, const std::string &path) {
   if (std::string hint = foreignFileHint(bytes); !hint.empty())
     return LogicalResult(fileError(context, path) << hint);
   if (bytes.size() >= kLargestModel)
-    return LogicalResult(fileError(context, path) << "has " << bytes.size()
-                                            << " bytes; Protobuf ends at 2 GiB: store the weights as external data");
+    return LogicalResult(fileError(context, path)
+                         << "has " << bytes.size()
+                         << " bytes; Protobuf ends at 2 GiB: store the weights as external data");
   if (failed(parse(context, file)) || failed(checkVersions(context, file)) || failed(checkGraph(context, file)) ||
       failed(checkAndInline(context, file)))
     return failure();

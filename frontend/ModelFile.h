@@ -1,5 +1,6 @@
-// A model file, opened and validated but not imported: mapped, walked on the wire, its graph parsed without the weights' payloads (they stay
-// where they lie in the file), checked by ONNX's checker, local functions inlined. ModelProto is seen by this folder only.
+// A model file, opened and validated but not imported: mapped, walked on the wire, its graph parsed without the
+// weights' payloads (they stay where they lie in the file), checked by ONNX's checker, local functions inlined.
+// ModelProto is seen by this folder only.
 #pragma once
 
 #include "mlir/IR/MLIRContext.h"

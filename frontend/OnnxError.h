@@ -1,5 +1,5 @@
-// How import errors look: "<file>: node 'name' (Op): what was expected and what was found". They go through the context's diagnostics, so
-// whoever calls the importer decides where they are printed.
+// How import errors look: "<file>: node 'name' (Op): what was expected and what was found". They go through the
+// context's diagnostics, so whoever calls the importer decides where they are printed.
 #pragma once
 
 #include "mlir/IR/Diagnostics.h"

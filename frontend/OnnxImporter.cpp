@@ -1,5 +1,5 @@
-// The walk: weights become variables, nodes become ops in the file's order (which the checker has found topological), then the ends of the graph
-// are tied up and it is decided what trains.
+// The walk: weights become variables, nodes become ops in the file's order (which the checker has found topological),
+// then the ends of the graph are tied up and it is decided what trains.
 #include "frontend/OnnxImporter.h"
 
 #include "frontend/GraphInputs.h"
@@ -26,8 +26,8 @@ public:
     if (failed(inputs))
       return failure();
     createProgram(*inputs);
-    if (failed(importInitializers()) || failed(importNodes()) || failed(finishProgram(*inputs)) || failed(decideWeights()) ||
-        failed(verify(*result.module)))
+    if (failed(importInitializers()) || failed(importNodes()) || failed(finishProgram(*inputs)) ||
+        failed(decideWeights()) || failed(verify(*result.module)))
       return failure();
     strip();
     return std::move(result);
@@ -60,8 +60,8 @@ private:
     DenseResourceElementsAttr value = state.reader.weight(tensor, bytes);
     std::string symbol = isReserved(tensor.name()) ? tensor.name() + ".weight" : tensor.name();
     StringAttr source = symbol == tensor.name() ? StringAttr() : builder.getStringAttr(tensor.name());
-    auto variable = builder.create<VariableOp>(loc, builder.getStringAttr(symbol), builder.getStringAttr("parameter"), TypeAttr::get(value.getType()),
-                                               value, /*decays=*/UnitAttr(), source);
+    auto variable = builder.create<VariableOp>(loc, builder.getStringAttr(symbol), builder.getStringAttr("parameter"),
+                                               TypeAttr::get(value.getType()), value, /*decays=*/UnitAttr(), source);
     auto get = state.builder.create<GetOp>(loc, value.getType(), FlatSymbolRefAttr::get(&context, symbol));
     weights.push_back({variable, get, result.ledger.entries.size()});
     state.values[tensor.name()] = get;
@@ -81,12 +81,17 @@ private:
         importWeight(tensor, *bytes);
       } else {
         FailureOr<HostTensor> value = state.reader.constant(tensor, *bytes);
-        state.values[tensor.name()] =
-            state.builder.create<ConstantOp>(NameLoc::get(builder.getStringAttr(tensor.name())), value->type, value->toAttribute());
+        state.values[tensor.name()] = state.builder.create<ConstantOp>(
+            NameLoc::get(builder.getStringAttr(tensor.name())), value->type, value->toAttribute());
       }
       if (isFloatTensor)
-        result.ledger.entries.push_back(
-            {tensor.name(), onnxTypeName(tensor.data_type()), {shape.begin(), shape.end()}, {}, false, false, productOf(shape) < 2 ? "one number" : ""});
+        result.ledger.entries.push_back({tensor.name(),
+                                         onnxTypeName(tensor.data_type()),
+                                         {shape.begin(), shape.end()},
+                                         {},
+                                         false,
+                                         false,
+                                         productOf(shape) < 2 ? "one number" : ""});
     }
     return success();
   }
@@ -219,8 +224,8 @@ private:
       while (result.ledger.entries[weight->entry].name != tensor.name())
         ++weight;
       VariableOp variable = weight->variable;
-      result.splice.push_back(
-          {variable.getSymName().str(), storedElementType(&context, tensor.data_type()), "", stripped.ends[i], payloads[i].size()});
+      result.splice.push_back({variable.getSymName().str(), storedElementType(&context, tensor.data_type()), "",
+                               stripped.ends[i], payloads[i].size()});
     }
     result.strippedModel = std::move(stripped.bytes);
   }

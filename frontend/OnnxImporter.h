@@ -1,5 +1,5 @@
-// ONNX to the dialect llmc: the only way in. The result is one module with llmc ops, whose locations are the ONNX nodes' names, and what is
-// needed to write the trained model back; ONNX's own structures stay behind.
+// ONNX to the dialect llmc: the only way in. The result is one module with llmc ops, whose locations are the ONNX
+// nodes' names, and what is needed to write the trained model back; ONNX's own structures stay behind.
 #pragma once
 
 #include "frontend/ParameterLedger.h"
@@ -34,16 +34,18 @@ struct Splice {
 };
 
 struct ImportedModel {
-  /// One variable per weight, then @graph: inputs (llmc.name; llmc.role "tokens", "labels", "labels_unshifted" or ""; llmc.vocabulary for the
-  /// ids of the first three) to results (llmc.name; llmc.role "loss", "logits" or ""), the loss first.
+  /// One variable per weight, then @graph: inputs (llmc.name; llmc.role "tokens", "labels", "labels_unshifted" or "";
+  /// llmc.vocabulary for the ids of the first three) to results (llmc.name; llmc.role "loss", "logits" or ""), the loss
+  /// first.
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::vector<uint8_t> strippedModel; ///< the file's bytes without the payloads of weights that train; external data of others inline
-  std::vector<Splice> splice;         ///< in the order of strippedModel
+  std::vector<uint8_t>
+      strippedModel; ///< the file's bytes without the payloads of weights that train; external data of others inline
+  std::vector<Splice> splice; ///< in the order of strippedModel
   Ledger ledger;
 };
 
-/// Imports a model. Errors go to the context's diagnostics; each names the file and, where there is one, the node. Weights stay mapped from the
-/// model's files for as long as the context lives.
+/// Imports a model. Errors go to the context's diagnostics; each names the file and, where there is one, the node.
+/// Weights stay mapped from the model's files for as long as the context lives.
 mlir::FailureOr<ImportedModel> importOnnx(mlir::MLIRContext &context, const ImportOptions &options);
 
 } // namespace llmc

@@ -27,7 +27,8 @@ Value OnnxNode::input(int i) {
     return found->second;
   auto reason = state.notImported.find(proto.input(i));
   return fail("input " + inQuotes(proto.input(i)) +
-              (reason != state.notImported.end() ? " " + reason->second : std::string(" is no tensor that an earlier node gives")));
+              (reason != state.notImported.end() ? " " + reason->second
+                                                 : std::string(" is no tensor that an earlier node gives")));
 }
 
 FailureOr<SmallVector<Value>> OnnxNode::inputs() {
@@ -152,8 +153,9 @@ void OnnxNode::refuse(int from, StringRef why) {
 
 SmallVector<OnnxOp> allOnnxOps() {
   SmallVector<OnnxOp> rows;
-  for (ArrayRef<OnnxOp> family : {onnxMathOps(), onnxReductionOps(), onnxShapeOps(), onnxIndexOps(), onnxConstantOps(), onnxMatMulOps(),
-                                  onnxLossOps(), onnxAttentionOps(), onnxSequenceOps()})
+  for (ArrayRef<OnnxOp> family :
+       {onnxMathOps(), onnxReductionOps(), onnxShapeOps(), onnxSliceOps(), onnxIndexOps(), onnxConstantOps(),
+        onnxMatMulOps(), onnxLossOps(), onnxAttentionOps(), onnxSequenceOps()})
     rows.append(family.begin(), family.end());
   return rows;
 }

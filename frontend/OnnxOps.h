@@ -1,5 +1,6 @@
-// The table of ONNX operators: one row for each operator and range of opsets that mean the same, with the handler that turns a node into llmc
-// ops. To read another operator, add a row and its handler to the file of its family, and a test.
+// The table of ONNX operators: one row for each operator and range of opsets that mean the same, with the handler that
+// turns a node into llmc ops. To read another operator, add a row and its handler to the file of its family, and a
+// test.
 #pragma once
 
 #include "frontend/Emitter.h"
@@ -18,11 +19,11 @@ struct GraphState {
   mlir::OpBuilder builder;
   TensorReader reader;
   bool keepDropout = true;
-  llvm::StringMap<mlir::Value> values;                              ///< by name
-  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences;        ///< by name; sequences exist at compile time only
-  llvm::StringMap<std::string> notImported;                         ///< outputs no handler gives, and why
-  int64_t numDropouts = 0;                                          ///< Dropout nodes met so far
-  mlir::Value dropoutSeed[3];                                       ///< seed_lo, seed_hi, step; null before the first use
+  llvm::StringMap<mlir::Value> values;                       ///< by name
+  llvm::StringMap<llvm::SmallVector<mlir::Value>> sequences; ///< by name; sequences exist at compile time only
+  llvm::StringMap<std::string> notImported;                  ///< outputs no handler gives, and why
+  int64_t numDropouts = 0;                                   ///< Dropout nodes met so far
+  mlir::Value dropoutSeed[3];                                ///< seed_lo, seed_hi, step; null before the first use
 };
 
 /// One node while it is imported.
@@ -58,7 +59,8 @@ public:
   /// The only element of input i.
   mlir::FailureOr<int64_t> knownInt(int i);
   /// Integers given as an input from opset `since` on, before as an attribute; nothing when absent.
-  mlir::FailureOr<std::optional<llvm::SmallVector<int64_t>>> intsInputOrAttribute(int i, llvm::StringRef name, int64_t since);
+  mlir::FailureOr<std::optional<llvm::SmallVector<int64_t>>> intsInputOrAttribute(int i, llvm::StringRef name,
+                                                                                  int64_t since);
 
   /// An axis made non-negative. `rank` is what it counts in.
   mlir::FailureOr<int64_t> axis(int64_t value, int64_t rank);
@@ -88,6 +90,7 @@ struct OnnxOp {
 llvm::ArrayRef<OnnxOp> onnxMathOps();
 llvm::ArrayRef<OnnxOp> onnxReductionOps();
 llvm::ArrayRef<OnnxOp> onnxShapeOps();
+llvm::ArrayRef<OnnxOp> onnxSliceOps();
 llvm::ArrayRef<OnnxOp> onnxIndexOps();
 llvm::ArrayRef<OnnxOp> onnxConstantOps();
 llvm::ArrayRef<OnnxOp> onnxMatMulOps();

@@ -1,5 +1,5 @@
-// Attention and rotary embedding of opset 23. ONNX gives heads a dimension, (B, H, T, D), or keeps them side by side, (B, T, H*D); llmc's
-// attention reads the latter.
+// Attention and rotary embedding of opset 23. ONNX gives heads a dimension, (B, H, T, D), or keeps them side by side,
+// (B, T, H*D); llmc's attention reads the latter.
 #include "frontend/OnnxOps.h"
 
 using namespace mlir;
@@ -23,7 +23,8 @@ static Heads readHeads(OnnxNode &node, int input, StringRef headsAttribute) {
     return {node.reshape(node.swapDims(value, 1, 2), {shape[0], shape[2], shape[1] * shape[3]}), shape[1], shape[3]};
   int64_t count = node.attribute(headsAttribute, int64_t(0));
   if (shape.size() != 3 || count < 1 || shape[2] % count != 0) {
-    (void)node.error("input " + Twine(input) + " must be (B, H, T, D), or (B, T, H*D) with " + headsAttribute + ", found " + shapeText(shape));
+    (void)node.error("input " + Twine(input) + " must be (B, H, T, D), or (B, T, H*D) with " + headsAttribute +
+                     ", found " + shapeText(shape));
     return {};
   }
   return {value, count, shape[2] / count};
@@ -35,17 +36,20 @@ static FailureOr<Value> readMask(OnnxNode &node, ArrayRef<int64_t> scores) {
   if (!mask)
     return node.has(3) ? FailureOr<Value>(failure()) : FailureOr<Value>(Value());
   if (elementOf(mask).isInteger(1))
-    mask = node.select(mask, node.scalar(0, node.f32()), node.scalar(-std::numeric_limits<double>::infinity(), node.f32()));
+    mask = node.select(mask, node.scalar(0, node.f32()),
+                       node.scalar(-std::numeric_limits<double>::infinity(), node.f32()));
   if (!mask)
     return failure();
   FailureOr<SmallVector<int64_t>> shape = broadcastShapes(shapeOf(mask), scores);
   if (!isFloat(mask) || failed(shape) || ArrayRef<int64_t>(*shape) != scores)
-    return node.error("mask " + shapeText(shapeOf(mask)) + " does not broadcast to (B, H, T, S) = " + shapeText(scores));
+    return node.error("mask " + shapeText(shapeOf(mask)) +
+                      " does not broadcast to (B, H, T, S) = " + shapeText(scores));
   return mask;
 }
 
 static LogicalResult importAttention(OnnxNode &node) {
-  Heads q = readHeads(node, 0, "q_num_heads"), k = readHeads(node, 1, "kv_num_heads"), v = readHeads(node, 2, "kv_num_heads");
+  Heads q = readHeads(node, 0, "q_num_heads"), k = readHeads(node, 1, "kv_num_heads"),
+        v = readHeads(node, 2, "kv_num_heads");
   if (!q.value || !k.value || !v.value)
     return failure();
   for (int i = 4; i < node.numInputs(); ++i)
@@ -54,26 +58,30 @@ static LogicalResult importAttention(OnnxNode &node) {
   if (node.attribute("softcap", 0.0) != 0)
     return node.error("softcap is not supported");
   node.refuse(1, "is an output of Attention that is not supported");
-  if (q.size != k.size || k.size != v.size || k.count != v.count || q.count % k.count != 0 || shapeOf(q.value)[0] != shapeOf(k.value)[0] ||
-      shapeOf(k.value) != shapeOf(v.value))
-    return node.error("q " + shapeText(shapeOf(q.value)) + ", k " + shapeText(shapeOf(k.value)) + " and v " + shapeText(shapeOf(v.value)) +
-                      " do not fit together");
+  if (q.size != k.size || k.size != v.size || k.count != v.count || q.count % k.count != 0 ||
+      shapeOf(q.value)[0] != shapeOf(k.value)[0] || shapeOf(k.value) != shapeOf(v.value))
+    return node.error("q " + shapeText(shapeOf(q.value)) + ", k " + shapeText(shapeOf(k.value)) + " and v " +
+                      shapeText(shapeOf(v.value)) + " do not fit together");
   int64_t batch = shapeOf(q.value)[0], queries = shapeOf(q.value)[1], keys = shapeOf(k.value)[1];
   bool isCausal = node.attribute("is_causal", int64_t(0)) != 0;
   // ONNX aligns the causal mask to the first query, llmc to the last.
   if (isCausal && queries != keys)
-    return node.error("causal attention of " + Twine(queries) + " queries over " + Twine(keys) + " keys is not supported");
-  int64_t left = node.attribute("left_window_size", int64_t(-1)), right = node.attribute("right_window_size", int64_t(-1));
+    return node.error("causal attention of " + Twine(queries) + " queries over " + Twine(keys) +
+                      " keys is not supported");
+  int64_t left = node.attribute("left_window_size", int64_t(-1)),
+          right = node.attribute("right_window_size", int64_t(-1));
   isCausal |= right == 0 && queries == keys;
   if (!isCausal && (left >= 0 || right >= 0))
-    return node.error("a window of " + Twine(left) + " keys to the left and " + Twine(right) + " to the right is supported with causal attention only");
+    return node.error("a window of " + Twine(left) + " keys to the left and " + Twine(right) +
+                      " to the right is supported with causal attention only");
   FailureOr<Value> mask = readMask(node, {batch, q.count, queries, keys});
   if (failed(mask))
     return failure();
   double scale = node.hasAttribute("scale") ? node.attribute("scale", 1.0) : 1 / std::sqrt(double(q.size));
   auto attention = node.builder.create<AttentionOp>(
       node.loc, TypeRange{q.value.getType(), RankedTensorType::get({batch, q.count, queries}, node.f32())},
-      ValueRange{q.value, k.value, v.value}, *mask, uint64_t(q.count), uint64_t(k.count), isCausal, uint64_t(left >= 0 ? left + 1 : 0), APFloat(scale));
+      ValueRange{q.value, k.value, v.value}, *mask, uint64_t(q.count), uint64_t(k.count), isCausal,
+      uint64_t(left >= 0 ? left + 1 : 0), APFloat(scale));
   Value out = attention.getOut();
   if (rankOf(node.input(0)) == 4)
     out = node.swapDims(node.reshape(out, {batch, queries, q.count, q.size}), 1, 2);
@@ -88,7 +96,8 @@ static Value rotaryTable(OnnxNode &node, int input, Value x, int64_t timeDim, in
   if (!table)
     return {};
   ArrayRef<int64_t> shape = shapeOf(table);
-  if (shape.size() != 3 || (shape[0] != 1 && shape[0] != shapeOf(x)[0]) || shape[1] != shapeOf(x)[timeDim] || shape[2] != half)
+  if (shape.size() != 3 || (shape[0] != 1 && shape[0] != shapeOf(x)[0]) || shape[1] != shapeOf(x)[timeDim] ||
+      shape[2] != half)
     return node.fail("table " + shapeText(shape) + " must be (B, T, D/2) for x " + shapeText(shapeOf(x)));
   SmallVector<int64_t> spread{shape[0], 1, 1, half};
   spread[timeDim] = shape[1];

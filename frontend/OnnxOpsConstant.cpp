@@ -66,7 +66,8 @@ static LogicalResult importRange(OnnxNode &node) {
   double count = std::ceil((limit->asDouble(0) - start->asDouble(0)) / delta->asDouble(0));
   if (!(count <= double(1 << 26)))
     return node.error("has too many elements");
-  HostTensor result = HostTensor::zeros(RankedTensorType::get({std::max<int64_t>(int64_t(count), 0)}, start->type.getElementType()));
+  HostTensor result =
+      HostTensor::zeros(RankedTensorType::get({std::max<int64_t>(int64_t(count), 0)}, start->type.getElementType()));
   for (int64_t i = 0; i < result.size(); ++i) {
     if (result.isFloat())
       result.floats[i] = start->floats[0] + double(i) * delta->asDouble(0);

@@ -1,4 +1,5 @@
-// Operators that pick elements by index. What exporters index with numbers known at compile time becomes slices; ids of a table stay lookups.
+// Operators that pick elements by index. What exporters index with numbers known at compile time becomes slices; ids of
+// a table stay lookups.
 #include "frontend/OnnxOps.h"
 
 using namespace mlir;
@@ -84,7 +85,8 @@ static Value picked(OnnxNode &node, const HostTensor &data, RankedTensorType typ
   return node.constant(result);
 }
 
-/// data (b…, d1…dk, rest…), indices (b…, i…, k): result (b…, i…, rest…). On constants: masks of exporters with dynamic shapes.
+/// data (b…, d1…dk, rest…), indices (b…, i…, k): result (b…, i…, rest…). On constants: masks of exporters with dynamic
+/// shapes.
 static LogicalResult importGatherNd(OnnxNode &node) {
   FailureOr<HostTensor> data = node.known(0), indices = node.known(1);
   int64_t batchDims = node.attribute("batch_dims", int64_t(0));
@@ -92,8 +94,9 @@ static LogicalResult importGatherNd(OnnxNode &node) {
     return failure();
   ArrayRef<int64_t> dataShape = data->type.getShape(), indexShape = indices->type.getShape();
   int64_t depth = indexShape.empty() ? 0 : indexShape.back();
-  if (indices->isFloat() || indexShape.empty() || batchDims < 0 || batchDims >= int64_t(indexShape.size()) || depth < 1 ||
-      depth > int64_t(dataShape.size()) - batchDims || dataShape.take_front(batchDims) != indexShape.take_front(batchDims))
+  if (indices->isFloat() || indexShape.empty() || batchDims < 0 || batchDims >= int64_t(indexShape.size()) ||
+      depth < 1 || depth > int64_t(dataShape.size()) - batchDims ||
+      dataShape.take_front(batchDims) != indexShape.take_front(batchDims))
     return node.error("data " + shapeText(dataShape) + " and indices " + shapeText(indexShape) + " do not fit");
   ArrayRef<int64_t> indexed = dataShape.slice(batchDims, depth), rest = dataShape.drop_front(batchDims + depth);
   SmallVector<int64_t> shape(indexShape.drop_back()), strides = rowMajorStrides(indexed);
@@ -118,7 +121,8 @@ static LogicalResult importGatherNd(OnnxNode &node) {
   return node.set(picked(node, *data, type, places));
 }
 
-/// The upper or lower triangle of the last two dimensions, zero elsewhere: element (i, j) stays when j - i >= k, or <= k.
+/// The upper or lower triangle of the last two dimensions, zero elsewhere: element (i, j) stays when j - i >= k, or <=
+/// k.
 static LogicalResult importTrilu(OnnxNode &node) {
   Value a = node.input(0);
   int64_t k = 0;
@@ -152,15 +156,17 @@ static LogicalResult importCumSum(OnnxNode &node) {
     return failure();
   ArrayRef<int64_t> shape = data->type.getShape();
   bool exclusive = node.attribute("exclusive", int64_t(0)) != 0, reverse = node.attribute("reverse", int64_t(0)) != 0;
-  int64_t size = shape[*axis], inner = productOf(shape.drop_front(*axis + 1)), outer = productOf(shape.take_front(*axis));
+  int64_t size = shape[*axis], inner = productOf(shape.drop_front(*axis + 1)),
+          outer = productOf(shape.take_front(*axis));
   HostTensor result = HostTensor::zeros(data->type);
   auto sum = [&](const auto &from, auto &to) {
     for (int64_t line = 0; line < outer * inner; ++line) {
       std::decay_t<decltype(to[0])> total = 0;
       for (int64_t i = 0; i < size; ++i) {
         int64_t at = (line / inner * size + (reverse ? size - 1 - i : i)) * inner + line % inner;
-        auto next = std::is_same_v<decltype(total), double> ? decltype(total)(total + from[at])
-                                                            : decltype(total)(WrappingInt(int64_t(total)) + WrappingInt(int64_t(from[at])));
+        auto next = std::is_same_v<decltype(total), double>
+                        ? decltype(total)(total + from[at])
+                        : decltype(total)(WrappingInt(int64_t(total)) + WrappingInt(int64_t(from[at])));
         to[at] = exclusive ? total : next;
         total = next;
       }
@@ -194,8 +200,9 @@ static LogicalResult importNonZero(OnnxNode &node) {
 static LogicalResult refuseArgMax(OnnxNode &node) { return node.error("has no gradient and is not supported"); }
 
 static constexpr OnnxOp kOps[] = {
-    {"Gather", 1, kNewestOpset, importGather}, {"GatherND", 11, kNewestOpset, importGatherNd}, {"Trilu", 14, kNewestOpset, importTrilu},
-    {"CumSum", 11, kNewestOpset, importCumSum}, {"NonZero", 9, kNewestOpset, importNonZero},   {"ArgMax", 1, kNewestOpset, refuseArgMax},
+    {"Gather", 1, kNewestOpset, importGather},   {"GatherND", 11, kNewestOpset, importGatherNd},
+    {"Trilu", 14, kNewestOpset, importTrilu},    {"CumSum", 11, kNewestOpset, importCumSum},
+    {"NonZero", 9, kNewestOpset, importNonZero}, {"ArgMax", 1, kNewestOpset, refuseArgMax},
 };
 
 ArrayRef<OnnxOp> onnxIndexOps() { return kOps; }

@@ -25,7 +25,8 @@ static LogicalResult importSoftmaxCrossEntropy(OnnxNode &node) {
   }
   toLast.push_back(1);
   if (shapeOf(labels) != ArrayRef<int64_t>(expected))
-    return node.error("scores " + shapeText(shapeOf(scores)) + " need labels " + shapeText(expected) + ", found " + shapeText(shapeOf(labels)));
+    return node.error("scores " + shapeText(shapeOf(scores)) + " need labels " + shapeText(expected) + ", found " +
+                      shapeText(shapeOf(labels)));
   int64_t classes = shapeOf(scores)[1], rows = productOf(expected);
   Value logits = node.reshape(node.transpose(scores, toLast), {rows, classes});
   // Without the attribute no label is ignored: the smallest number is no label.
@@ -34,8 +35,8 @@ static LogicalResult importSoftmaxCrossEntropy(OnnxNode &node) {
   if (!logits || !ids)
     return failure();
   auto loss = node.builder.create<SoftmaxCrossEntropyOp>(
-      node.loc, TypeRange{RankedTensorType::get({}, node.f32()), RankedTensorType::get({rows, 1}, node.f32())}, logits, ids, /*scale=*/Value(),
-      reduction == "mean", uint64_t(ignored));
+      node.loc, TypeRange{RankedTensorType::get({}, node.f32()), RankedTensorType::get({rows, 1}, node.f32())}, logits,
+      ids, /*scale=*/Value(), reduction == "mean", uint64_t(ignored));
   return node.set(loss.getLoss());
 }
 

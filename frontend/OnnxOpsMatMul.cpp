@@ -1,4 +1,5 @@
-// Contractions: MatMul of any ranks and Gemm, as matmuls of equal rank. A weight matrix times a batch of rows is one 2-D matmul.
+// Contractions: MatMul of any ranks and Gemm, as matmuls of equal rank. A weight matrix times a batch of rows is one
+// 2-D matmul.
 #include "frontend/OnnxOps.h"
 
 using namespace mlir;

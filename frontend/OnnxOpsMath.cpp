@@ -5,10 +5,16 @@ using namespace mlir;
 
 namespace llmc {
 
-template <typename Op> static LogicalResult importUnary(OnnxNode &node) { return node.set(node.unary<Op>(node.input(0))); }
-template <typename Op> static LogicalResult importBinary(OnnxNode &node) { return node.set(node.binary<Op>(node.input(0), node.input(1))); }
+template <typename Op> static LogicalResult importUnary(OnnxNode &node) {
+  return node.set(node.unary<Op>(node.input(0)));
+}
+template <typename Op> static LogicalResult importBinary(OnnxNode &node) {
+  return node.set(node.binary<Op>(node.input(0), node.input(1)));
+}
 /// a > b is b < a.
-template <typename Op> static LogicalResult importSwapped(OnnxNode &node) { return node.set(node.binary<Op>(node.input(1), node.input(0))); }
+template <typename Op> static LogicalResult importSwapped(OnnxNode &node) {
+  return node.set(node.binary<Op>(node.input(1), node.input(0)));
+}
 
 /// A function of a float; integers are no numbers it is defined for.
 template <typename Op> static LogicalResult importFloatUnary(OnnxNode &node) {
@@ -48,7 +54,8 @@ static LogicalResult importPow(OnnxNode &node) {
   Value base = node.input(0), exponent = node.input(1);
   if (!base)
     return failure();
-  return node.set(node.cast(node.binary<PowOp>(node.cast(base, node.f32()), node.cast(exponent, node.f32())), elementOf(base)));
+  return node.set(
+      node.cast(node.binary<PowOp>(node.cast(base, node.f32()), node.cast(exponent, node.f32())), elementOf(base)));
 }
 
 static LogicalResult requireBooleans(OnnxNode &node) {
@@ -62,7 +69,9 @@ static LogicalResult requireBooleans(OnnxNode &node) {
 template <typename Op> static LogicalResult importLogic(OnnxNode &node) {
   return succeeded(requireBooleans(node)) ? importBinary<Op>(node) : failure();
 }
-static LogicalResult importNot(OnnxNode &node) { return succeeded(requireBooleans(node)) ? importUnary<NotOp>(node) : failure(); }
+static LogicalResult importNot(OnnxNode &node) {
+  return succeeded(requireBooleans(node)) ? importUnary<NotOp>(node) : failure();
+}
 static LogicalResult importXor(OnnxNode &node) {
   if (failed(requireBooleans(node)))
     return failure();
@@ -76,14 +85,18 @@ static LogicalResult importIsNan(OnnxNode &node) {
   return node.set(a ? node.finish(node.builder.create<IsNanOp>(node.loc, a)) : Value());
 }
 
-static LogicalResult importWhere(OnnxNode &node) { return node.set(node.select(node.input(0), node.input(1), node.input(2))); }
+static LogicalResult importWhere(OnnxNode &node) {
+  return node.set(node.select(node.input(0), node.input(1), node.input(2)));
+}
 
 static LogicalResult importClip(OnnxNode &node) {
   Value a = node.input(0);
   if (!a)
     return failure();
-  Value low = node.opset < 11 && node.hasAttribute("min") ? node.scalar(node.attribute("min", 0.0), elementOf(a)) : node.optionalInput(1);
-  Value high = node.opset < 11 && node.hasAttribute("max") ? node.scalar(node.attribute("max", 0.0), elementOf(a)) : node.optionalInput(2);
+  Value low = node.opset < 11 && node.hasAttribute("min") ? node.scalar(node.attribute("min", 0.0), elementOf(a))
+                                                          : node.optionalInput(1);
+  Value high = node.opset < 11 && node.hasAttribute("max") ? node.scalar(node.attribute("max", 0.0), elementOf(a))
+                                                           : node.optionalInput(2);
   if (low)
     a = node.binary<MaxOp>(a, low);
   if (high)
@@ -105,7 +118,8 @@ static LogicalResult importSwish(OnnxNode &node) {
   double alpha = node.attribute("alpha", 1.0);
   if (!a || alpha == 1)
     return importFloatUnary<SiluOp>(node);
-  return node.set(node.binary<MulOp>(a, node.unary<SigmoidOp>(node.binary<MulOp>(a, node.scalar(alpha, elementOf(a))))));
+  return node.set(
+      node.binary<MulOp>(a, node.unary<SigmoidOp>(node.binary<MulOp>(a, node.scalar(alpha, elementOf(a))))));
 }
 
 /// Every float is f32 in the graph, so casts among floats fall away.
@@ -163,7 +177,8 @@ static LogicalResult importDropout(OnnxNode &node) {
     if (!value)
       value = node.builder.create<ScalarOp>(node.loc, RankedTensorType::get({}, node.builder.getI32Type()), name);
   auto [low, high, step] = node.state.dropoutSeed;
-  return node.set(node.builder.create<DropoutOp>(node.loc, a.getType(), a, low, high, step, APFloat(rate), uint64_t(number)));
+  return node.set(
+      node.builder.create<DropoutOp>(node.loc, a.getType(), a, low, high, step, APFloat(rate), uint64_t(number)));
 }
 
 static constexpr OnnxOp kOps[] = {

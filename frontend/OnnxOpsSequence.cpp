@@ -1,5 +1,5 @@
-// Sequences, which exporters make where PyTorch splits a tensor and takes the parts apart. They exist at compile time only: a name that stands
-// for several values.
+// Sequences, which exporters make where PyTorch splits a tensor and takes the parts apart. They exist at compile time
+// only: a name that stands for several values.
 #include "frontend/OnnxOps.h"
 
 using namespace mlir;

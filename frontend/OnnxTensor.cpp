@@ -18,8 +18,9 @@ struct TypeRow {
   int onnxType;
   uint64_t bytes;
 };
-constexpr TypeRow kTypes[] = {{onnx::TensorProto::FLOAT, 4},  {onnx::TensorProto::FLOAT16, 2}, {onnx::TensorProto::BFLOAT16, 2},
-                              {onnx::TensorProto::DOUBLE, 8}, {onnx::TensorProto::INT64, 8},   {onnx::TensorProto::INT32, 4},
+constexpr TypeRow kTypes[] = {{onnx::TensorProto::FLOAT, 4},    {onnx::TensorProto::FLOAT16, 2},
+                              {onnx::TensorProto::BFLOAT16, 2}, {onnx::TensorProto::DOUBLE, 8},
+                              {onnx::TensorProto::INT64, 8},    {onnx::TensorProto::INT32, 4},
                               {onnx::TensorProto::BOOL, 1}};
 constexpr int64_t kMostElements = int64_t(1) << 38;
 } // namespace
@@ -112,10 +113,11 @@ static std::vector<char> typedFieldBytes(const onnx::TensorProto &tensor) {
 }
 
 /// The inline bytes of a tensor, whose raw_data is given apart when it has one.
-static FailureOr<TensorBytes> inlineBytes(const onnx::TensorProto &tensor, std::optional<TensorBytes> raw, std::string &error) {
+static FailureOr<TensorBytes> inlineBytes(const onnx::TensorProto &tensor, std::optional<TensorBytes> raw,
+                                          std::string &error) {
   uint64_t needed = elementCount(tensor) * elementBytes(tensor.data_type());
-  bool hasTyped = tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() || tensor.double_data_size() ||
-                  tensor.uint64_data_size() || tensor.string_data_size();
+  bool hasTyped = tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() ||
+                  tensor.double_data_size() || tensor.uint64_data_size() || tensor.string_data_size();
   if (raw && hasTyped) {
     error = "its values are stored twice, in raw_data and in a typed field";
     return failure();
@@ -128,7 +130,8 @@ static FailureOr<TensorBytes> inlineBytes(const onnx::TensorProto &tensor, std::
     bytes = {StringRef(typed->data(), typed->size()), typed};
   }
   if (bytes.bytes.size() != needed) {
-    error = "its shape and type need " + std::to_string(needed) + " bytes, it holds " + std::to_string(bytes.bytes.size());
+    error =
+        "its shape and type need " + std::to_string(needed) + " bytes, it holds " + std::to_string(bytes.bytes.size());
     return failure();
   }
   return bytes;
@@ -152,12 +155,13 @@ FailureOr<TensorBytes> TensorReader::externalBytes(const onnx::TensorProto &tens
   }
   uint64_t needed = elementCount(tensor) * elementBytes(tensor.data_type()), size = buffer->getBufferSize();
   if (data->length && *data->length != needed) {
-    error = "its shape and type need " + std::to_string(needed) + " bytes, its external data has a length of " + std::to_string(*data->length);
+    error = "its shape and type need " + std::to_string(needed) + " bytes, its external data has a length of " +
+            std::to_string(*data->length);
     return failure();
   }
   if (data->offset > size || needed > size - data->offset) {
-    error = "its external data reaches to byte " + std::to_string(data->offset) + " + " + std::to_string(needed) + " of a file of " +
-            std::to_string(size);
+    error = "its external data reaches to byte " + std::to_string(data->offset) + " + " + std::to_string(needed) +
+            " of a file of " + std::to_string(size);
     return failure();
   }
   return TensorBytes{buffer->getBuffer().substr(data->offset, needed), buffer};
@@ -172,7 +176,8 @@ FailureOr<TensorBytes> TensorReader::initializerBytes(int index, std::string &er
     error = "its values are stored twice, inline and as external data";
     return failure();
   }
-  return inlineBytes(tensor, place.hasRawData ? std::optional(TensorBytes{place.rawData, file.bytes}) : std::nullopt, error);
+  return inlineBytes(tensor, place.hasRawData ? std::optional(TensorBytes{place.rawData, file.bytes}) : std::nullopt,
+                     error);
 }
 
 FailureOr<HostTensor> TensorReader::attributeConstant(const onnx::TensorProto &tensor, std::string &error) {
@@ -228,7 +233,8 @@ DenseResourceElementsAttr TensorReader::weight(const onnx::TensorProto &tensor, 
   if (tensor.data_type() == onnx::TensorProto::FLOAT && isAligned) {
     ArrayRef<char> data(bytes.bytes.data(), bytes.bytes.size());
     auto keepAlive = [owner = bytes.owner](void *, size_t, size_t) {};
-    return DenseResourceElementsAttr::get(type, tensor.name(), AsmResourceBlob(data, alignof(float), keepAlive, /*dataIsMutable=*/false));
+    return DenseResourceElementsAttr::get(type, tensor.name(),
+                                          AsmResourceBlob(data, alignof(float), keepAlive, /*dataIsMutable=*/false));
   }
   uint64_t count = elementCount(tensor);
   AsmResourceBlob blob = HeapAsmResourceBlob::allocate(count * sizeof(float), alignof(float), /*dataIsMutable=*/true);

@@ -1,5 +1,5 @@
-// Values of tensors in a model: inline bytes, typed fields or external data, checked before anything is believed, and mapped instead of copied
-// where the file's bytes can be used as they lie.
+// Values of tensors in a model: inline bytes, typed fields or external data, checked before anything is believed, and
+// mapped instead of copied where the file's bytes can be used as they lie.
 #pragma once
 
 #include "frontend/ModelFile.h"
@@ -16,10 +16,12 @@ struct TensorBytes {
   std::shared_ptr<const void> owner;
 };
 
-/// What is wrong with a tensor's type and dimensions: an unknown or unsupported type, a negative size, an overflow. "" when nothing is.
+/// What is wrong with a tensor's type and dimensions: an unknown or unsupported type, a negative size, an overflow. ""
+/// when nothing is.
 std::string describeTensorDamage(const onnx::TensorProto &tensor);
 
-/// The type a tensor has in the graph: every float is f32 there; integers keep theirs. Null for types that are not supported.
+/// The type a tensor has in the graph: every float is f32 there; integers keep theirs. Null for types that are not
+/// supported.
 mlir::Type graphElementType(mlir::MLIRContext *context, int onnxType);
 /// The type a tensor's elements have in the file.
 mlir::Type storedElementType(mlir::MLIRContext *context, int onnxType);

@@ -1,5 +1,6 @@
-// The rule of who trains, on the imported graph. A gradient flows through an op that is differentiable, from a float result to float operands;
-// what it reaches trains, unless its place and its values show that it is a mask or a rotary table.
+// The rule of who trains, on the imported graph. A gradient flows through an op that is differentiable, from a float
+// result to float operands; what it reaches trains, unless its place and its values show that it is a mask or a rotary
+// table.
 #include "frontend/ParameterLedger.h"
 
 #include "frontend/WeightRoles.h"
@@ -122,7 +123,9 @@ void Ledger::print(raw_ostream &out) const {
     std::string name;
     llvm::raw_string_ostream(name).write_escaped(input.name);
     out << "input " << name << ": "
-        << (input.role.empty() ? "no role: give it by --inputs" : input.role == "labels_unshifted" ? "labels, which the graph shifts itself" : input.role)
+        << (input.role.empty()                 ? "no role: give it by --inputs"
+            : input.role == "labels_unshifted" ? "labels, which the graph shifts itself"
+                                               : input.role)
         << "\n";
   }
 }

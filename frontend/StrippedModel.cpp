@@ -7,7 +7,7 @@ namespace llmc {
 
 // onnx.proto's field numbers.
 static constexpr uint32_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
-static constexpr uint32_t kExternalFields[] = {13, 14};                    // external_data, data_location
+static constexpr uint32_t kExternalFields[] = {13, 14};                       // external_data, data_location
 static constexpr uint32_t kPayloadFields[] = {4, 5, 6, 7, 9, 10, 11, 13, 14}; // the typed fields, raw_data, and those
 
 static std::vector<uint8_t> withoutFields(llvm::StringRef message, llvm::ArrayRef<uint32_t> dropped) {
@@ -20,7 +20,8 @@ static std::vector<uint8_t> withoutFields(llvm::StringRef message, llvm::ArrayRe
   return bytes;
 }
 
-StrippedModel stripModel(const ModelFile &file, llvm::ArrayRef<bool> strips, llvm::function_ref<llvm::StringRef(int)> payload) {
+StrippedModel stripModel(const ModelFile &file, llvm::ArrayRef<bool> strips,
+                         llvm::function_ref<llvm::StringRef(int)> payload) {
   StrippedModel result;
   WireReader model(file.bytes->getBuffer());
   WireField field;

@@ -1,5 +1,5 @@
-// Recognition of weights that must not train. Place and values must both agree: a bias that happens to be zero is no mask, and a gain of ones with
-// a bias of zeros is no rotary table.
+// Recognition of weights that must not train. Place and values must both agree: a bias that happens to be zero is no
+// mask, and a gain of ones with a bias of zeros is no rotary table.
 #include "frontend/WeightRoles.h"
 
 #include "frontend/WeightValues.h"
@@ -8,7 +8,8 @@ using namespace mlir;
 
 namespace llmc {
 
-/// Whether a value that comes from `start`, through ops that `passes` lets through, meets a use that `found` recognises.
+/// Whether a value that comes from `start`, through ops that `passes` lets through, meets a use that `found`
+/// recognises.
 static bool meets(Value start, function_ref<bool(OpOperand &)> passes, function_ref<bool(OpOperand &)> found) {
   llvm::DenseSet<Value> seen{start};
   SmallVector<Value> open{start};
@@ -27,9 +28,12 @@ static bool meets(Value start, function_ref<bool(OpOperand &)> passes, function_
 }
 
 /// Ops that only move elements.
-static bool movesElements(Operation *op) { return isa<ReshapeOp, TransposeOp, BroadcastToOp, SliceOp, PlaceOp, CastOp>(op); }
+static bool movesElements(Operation *op) {
+  return isa<ReshapeOp, TransposeOp, BroadcastToOp, SliceOp, PlaceOp, CastOp>(op);
+}
 
-/// Whether a softmax weighs values: what it gives is multiplied as a matrix, perhaps after dropout or after NaNs are replaced.
+/// Whether a softmax weighs values: what it gives is multiplied as a matrix, perhaps after dropout or after NaNs are
+/// replaced.
 static bool isAttentionSoftmax(SoftmaxOp softmax) {
   return meets(
       softmax.getResult(),
@@ -73,7 +77,9 @@ bool isRotaryFrequency(Weight weight) {
 static bool multiplies(Value value) {
   return meets(
       value,
-      [](OpOperand &use) { return movesElements(use.getOwner()) || (isa<EmbeddingOp>(use.getOwner()) && use.getOperandNumber() == 0); },
+      [](OpOperand &use) {
+        return movesElements(use.getOwner()) || (isa<EmbeddingOp>(use.getOwner()) && use.getOperandNumber() == 0);
+      },
       [](OpOperand &use) { return isa<MulOp>(use.getOwner()); });
 }
 

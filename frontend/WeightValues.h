@@ -1,4 +1,5 @@
-// The values of a weight as they lie in the file or in memory: f32, perhaps of hundreds of millions of elements, read without a copy.
+// The values of a weight as they lie in the file or in memory: f32, perhaps of hundreds of millions of elements, read
+// without a copy.
 #pragma once
 
 #include "ir/Dialect.h"

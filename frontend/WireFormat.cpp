@@ -1,5 +1,5 @@
-// https://protobuf.dev/programming-guides/encoding: a tag is number << 3 | type; type 0 is a varint, 1 eight bytes, 2 length-delimited, 5 four
-// bytes. Groups (3 and 4) are long deprecated and appear in no model: they are damage.
+// https://protobuf.dev/programming-guides/encoding: a tag is number << 3 | type; type 0 is a varint, 1 eight bytes, 2
+// length-delimited, 5 four bytes. Groups (3 and 4) are long deprecated and appear in no model: they are damage.
 #include "frontend/WireFormat.h"
 
 namespace llmc {
@@ -67,6 +67,8 @@ void appendHeader(std::vector<uint8_t> &bytes, uint32_t number, uint64_t length)
   appendVarint(bytes, length);
 }
 
-void appendBytes(std::vector<uint8_t> &bytes, llvm::StringRef text) { bytes.insert(bytes.end(), text.bytes_begin(), text.bytes_end()); }
+void appendBytes(std::vector<uint8_t> &bytes, llvm::StringRef text) {
+  bytes.insert(bytes.end(), text.bytes_begin(), text.bytes_end());
+}
 
 } // namespace llmc

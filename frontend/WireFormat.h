@@ -1,5 +1,6 @@
-// Protobuf's wire format: fields of a message as they lie in memory. The importer walks a model's bytes before anything parses them, so that
-// weights are found where they lie in the mapped file (and never copied), and so that the stripped model keeps every byte that is not a weight.
+// Protobuf's wire format: fields of a message as they lie in memory. The importer walks a model's bytes before anything
+// parses them, so that weights are found where they lie in the mapped file (and never copied), and so that the stripped
+// model keeps every byte that is not a weight.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"

@@ -1,7 +1,9 @@
 // A test tool: imports models and evaluates their graphs in f64. Each line of standard input is a request in JSON:
-//   {"path", "batch"?, "seq"?, "dims"?, "loss"?, "decay"?, "asExported"?, "keepDropout"?, "inputs"?: {name: [numbers]}, "stripped"?: path}
+//   {"path", "batch"?, "seq"?, "dims"?, "loss"?, "decay"?, "asExported"?, "keepDropout"?, "inputs"?: {name: [numbers]},
+//   "stripped"?: path}
 // and each line of standard output its answer:
-//   {"error": "..."}, or {"ledger": [...], "inputs": [...], "splice": [...], "module": text, "outputs"?: [{name, role, shape, values}]}.
+//   {"error": "..."}, or {"ledger": [...], "inputs": [...], "splice": [...], "module": text, "outputs"?: [{name, role,
+//   shape, values}]}.
 // "outputs" are there when "inputs" were given; numbers that JSON lacks are the strings "nan", "inf", "-inf".
 #include "frontend/OnnxImporter.h"
 #include "ir/Interpreter.h"
@@ -20,12 +22,15 @@ static json numberOf(double value) {
     return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
-static double doubleOf(const json &value) { return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>(); }
+static double doubleOf(const json &value) {
+  return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();
+}
 
 static HostTensor tensorOf(const json &values, mlir::RankedTensorType type) {
   HostTensor tensor = HostTensor::zeros(type);
   if (values.size() != size_t(tensor.size()))
-    throw std::runtime_error("an input has " + std::to_string(values.size()) + " values for " + std::to_string(tensor.size()));
+    throw std::runtime_error("an input has " + std::to_string(values.size()) + " values for " +
+                             std::to_string(tensor.size()));
   for (size_t i = 0; i < values.size(); ++i)
     if (tensor.isFloat())
       tensor.floats[i] = doubleOf(values[i]);
@@ -34,7 +39,9 @@ static HostTensor tensorOf(const json &values, mlir::RankedTensorType type) {
   return tensor;
 }
 
-static std::string attributeOf(mlir::Attribute attribute) { return mlir::cast<mlir::StringAttr>(attribute).getValue().str(); }
+static std::string attributeOf(mlir::Attribute attribute) {
+  return mlir::cast<mlir::StringAttr>(attribute).getValue().str();
+}
 
 static json evaluate(ProgramOp program, mlir::ModuleOp module, const json &inputs) {
   Interpreter interpreter;
@@ -44,7 +51,8 @@ static json evaluate(ProgramOp program, mlir::ModuleOp module, const json &input
     interpreter.scalars[name] = 1;
   llvm::SmallVector<HostTensor> arguments;
   for (auto [i, type] : llvm::enumerate(program.getArgumentTypes()))
-    arguments.push_back(tensorOf(inputs.at(attributeOf(program.getArgAttr(i, "llmc.name"))), mlir::cast<mlir::RankedTensorType>(type)));
+    arguments.push_back(
+        tensorOf(inputs.at(attributeOf(program.getArgAttr(i, "llmc.name"))), mlir::cast<mlir::RankedTensorType>(type)));
   auto results = interpreter.run(program, arguments);
   if (failed(results))
     throw std::runtime_error("the graph cannot be evaluated");
@@ -79,16 +87,24 @@ static ImportOptions optionsOf(const json &request) {
 static json describe(ImportedModel &model, ProgramOp program) {
   json answer = {{"ledger", json::array()}, {"inputs", json::array()}, {"splice", json::array()}};
   for (const LedgerEntry &entry : model.ledger.entries)
-    answer["ledger"].push_back({{"name", entry.name}, {"shape", entry.shape}, {"type", entry.storedType}, {"trains", entry.trains},
-                                {"decays", entry.decays}, {"reason", entry.reason}, {"uses", entry.uses}});
+    answer["ledger"].push_back({{"name", entry.name},
+                                {"shape", entry.shape},
+                                {"type", entry.storedType},
+                                {"trains", entry.trains},
+                                {"decays", entry.decays},
+                                {"reason", entry.reason},
+                                {"uses", entry.uses}});
   for (auto [i, input] : llvm::enumerate(model.ledger.inputs)) {
     auto type = mlir::cast<mlir::RankedTensorType>(program.getArgumentTypes()[i]);
     auto vocabulary = program.getArgAttrOfType<mlir::IntegerAttr>(i, "llmc.vocabulary");
-    answer["inputs"].push_back({{"name", input.name}, {"role", input.role}, {"shape", std::vector<int64_t>(type.getShape())},
+    answer["inputs"].push_back({{"name", input.name},
+                                {"role", input.role},
+                                {"shape", std::vector<int64_t>(type.getShape())},
                                 {"vocabulary", vocabulary ? vocabulary.getInt() : 0}});
   }
   for (const Splice &splice : model.splice)
-    answer["splice"].push_back({{"parameter", splice.parameter}, {"offset", splice.modelOffset}, {"bytes", splice.bytes}});
+    answer["splice"].push_back(
+        {{"parameter", splice.parameter}, {"offset", splice.modelOffset}, {"bytes", splice.bytes}});
   std::string text;
   llvm::raw_string_ostream stream(text);
   mlir::OpPrintingFlags flags;
@@ -114,7 +130,8 @@ static json answerTo(const json &request) {
     answer["outputs"] = evaluate(program, *model->module, request["inputs"]);
   if (request.contains("stripped"))
     std::ofstream(request["stripped"].get<std::string>(), std::ios::binary)
-        .write(reinterpret_cast<const char *>(model->strippedModel.data()), std::streamsize(model->strippedModel.size()));
+        .write(reinterpret_cast<const char *>(model->strippedModel.data()),
+               std::streamsize(model->strippedModel.size()));
   if (!error.empty())
     answer["noise"] = error;
   return answer;
