@@ -22,6 +22,9 @@ static std::unique_ptr<Pass> createCanonicalize(const PipelineOptions &) { retur
 static std::unique_ptr<Pass> createCse(const PipelineOptions &) { return createCSEPass(); }
 static std::unique_ptr<Pass> createPrograms(const PipelineOptions &options) { return createBuildPrograms({options.optimizer}); }
 
+/// Without fusion every op is a kernel of its own: the pass still runs.
+static std::unique_ptr<Pass> createFuseOrSingle(const PipelineOptions &options) { return createFuse({llvm::is_contained(options.disabled, "fuse")}); }
+
 static ArrayRef<Step> steps() {
   static const Step table[] = {
       // Shape arithmetic folds away and equal subgraphs merge before anything is recognised.
@@ -44,7 +47,7 @@ static ArrayRef<Step> steps() {
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
       {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},
       {"decompose", false, [](const PipelineOptions &) { return createDecompose(); }},
-      {"fuse", false, [](const PipelineOptions &) { return createFuse(); }},
+      {"fuse", true, createFuseOrSingle},
       {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},
       {"schedule", true, [](const PipelineOptions &) { return createSchedule(); }},
       {"plan-memory", false, [](const PipelineOptions &) { return createPlanMemory(); }},
@@ -55,7 +58,7 @@ static ArrayRef<Step> steps() {
 
 void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   for (const Step &step : steps())
-    if (!step.isOptional || !llvm::is_contained(options.disabled, step.name))
+    if (!step.isOptional || step.name == "fuse" || !llvm::is_contained(options.disabled, step.name))
       manager.addPass(step.create(options));
 }
 

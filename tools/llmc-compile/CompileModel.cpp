@@ -1,0 +1,106 @@
+// Steps in order, each timed under its name as passes are.
+#include "tools/llmc-compile/CompileModel.h"
+
+#include "backend/PlanEmitter.h"
+#include "passes/Passes.h"
+#include "tools/llmc-compile/CompileReport.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+
+using namespace mlir;
+
+namespace llmc {
+
+namespace {
+
+class Compiler {
+  template <typename Step> auto timed(StringRef name, Step step) {
+    auto start = std::chrono::steady_clock::now();
+    record.current = name.str();
+    auto result = step();
+    record.seconds[name] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+  }
+
+public:
+  explicit Compiler(const CompileOptions &options) : options(options), diagnostics(context, record.current) {
+    context.loadDialect<LlmcDialect>();
+  }
+
+  Status run() {
+    FailureOr<ImportedModel> model = timed("import", [&] { return importOnnx(context, options.import); });
+    if (failed(model))
+      return diagnostics.error(options.import.path + ": the import failed");
+    printLedger(model->ledger, options.isVerbose);
+    LLMC_RETURN_IF_ERROR(runPasses(*model->module));
+    FailureOr<EmittedPlan> emitted = timed("code", [&] { return emitPlan(*model->module, chosenIsas()); });
+    if (failed(emitted))
+      return diagnostics.error("the code could not be generated");
+    addSource(*model, *emitted);
+    Status written = timed("write", [&] { return writePlan(options.output, emitted->plan, emitted->payload); });
+    LLMC_RETURN_IF_ERROR(written);
+    if (!options.remarks.empty())
+      LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
+    report(*model->module, emitted->plan);
+    return {};
+  }
+
+private:
+  Status runPasses(ModuleOp module) {
+    PassManager manager(&context, ModuleOp::getOperationName());
+    PipelineOptions pipeline;
+    pipeline.optimizer = options.optimizer;
+    llvm::append_range(pipeline.disabled, options.disabled);
+    buildPipeline(manager, pipeline);
+    auto watch = std::make_unique<PassWatch>(record, DumpOptions{options.dumpFolder, options.dumpAfter});
+    watch->dump("import", module);
+    manager.addInstrumentation(std::move(watch));
+    if (failed(manager.run(module)))
+      return diagnostics.error("pass " + record.current + " failed");
+    return record.dumpStatus;
+  }
+
+  SmallVector<CpuIsa> chosenIsas() const {
+    SmallVector<CpuIsa> chosen;
+    for (const CpuIsa &isa : cpuIsas())
+      if (options.isas.empty() || llvm::is_contained(options.isas, isa.name))
+        chosen.push_back(isa);
+    return chosen;
+  }
+
+  /// What the plan says of where it comes from, and the way back there.
+  void addSource(const ImportedModel &model, EmittedPlan &emitted) const {
+    emitted.plan.producer = "llmc " LLMC_VERSION;
+    emitted.plan.modelName = std::filesystem::path(options.import.path).filename().string();
+    emitted.plan.precision = options.precision;
+    emitted.plan.optimizer = options.optimizer;
+    for (const Splice &splice : model.splice)
+      emitted.plan.splice.push_back({splice.parameter, static_cast<ElementType>(elementTypeNumber(splice.type)), splice.transform, splice.modelOffset,
+                                     splice.bytes});
+    emitted.payload.model = std::as_bytes(std::span(model.strippedModel));
+  }
+
+  void report(ModuleOp module, const Plan &plan) {
+    if (options.isVerbose)
+      printRemarks(diagnostics.getRemarks());
+    printKernels(module, plan, diagnostics.getRemarks());
+    printMemory(plan);
+    printTimes(record);
+    std::error_code error;
+    fmt::print("{}: {:.1f} MB\n", options.output, double(std::filesystem::file_size(options.output, error)) / 1e6);
+  }
+
+  const CompileOptions &options;
+  MLIRContext context;
+  PassRecord record;
+  DiagnosticRecord diagnostics;
+};
+
+} // namespace
+
+Status compileModel(const CompileOptions &options) { return Compiler(options).run(); }
+
+} // namespace llmc

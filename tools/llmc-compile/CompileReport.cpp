@@ -1,0 +1,149 @@
+// Numbers come from the plan: what is printed is what will run.
+#include "tools/llmc-compile/CompileReport.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <sstream>
+
+using namespace mlir;
+
+namespace llmc {
+
+/// A longer ledger shows its first and last lines.
+static constexpr size_t kMaxLedgerLines = 24, kFirstLedgerLines = 12, kLastLedgerLines = 8;
+/// Passes faster than this are not worth a word.
+static constexpr double kShortSeconds = 0.0005;
+
+static double mib(uint64_t bytes) { return double(bytes) / (1 << 20); }
+
+void printLedger(const Ledger &ledger, bool isWhole) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  ledger.print(stream);
+  std::vector<std::string> lines;
+  std::istringstream input(text);
+  for (std::string line; std::getline(input, line);)
+    lines.push_back(line);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (!isWhole && lines.size() > kMaxLedgerLines && i == kFirstLedgerLines) {
+      size_t last = lines.size() - kLastLedgerLines;
+      fmt::print("  ... {} more; --verbose shows all\n", last - i);
+      i = last;
+    }
+    fmt::print("{}\n", lines[i]);
+  }
+}
+
+void printRemarks(const std::vector<Remark> &remarks) {
+  for (const Remark &remark : remarks)
+    fmt::print("{} {}{}: {}\n", remark.pass, remark.kind, remark.node.empty() ? "" : " at " + remark.node, remark.message);
+}
+
+//===-- Kernels
+
+/// "elementwise", or over what a fusion reduces.
+static std::string fusionKind(FusionOp fusion) {
+  bool isRow = false, isColumn = false;
+  for (Operation &op : fusion.getBody().front().without_terminator())
+    if (auto axes = op.getAttrOfType<DenseI64ArrayAttr>("axes")) {
+      bool overLanes = llvm::is_contained(axes.asArrayRef(), int64_t(fusion.getSpace().size()) - 1);
+      (overLanes ? isRow : isColumn) = true;
+    }
+  return isRow && isColumn ? "row and column" : isRow ? "row" : isColumn ? "column" : "elementwise";
+}
+
+static const Program *findProgram(const Plan &plan, ProgramKind kind) {
+  for (const Program &program : plan.targets.front().programs)
+    if (program.kind == kind)
+      return &program;
+  return nullptr;
+}
+
+/// "a 3, b 2": counts, the largest first.
+static std::string countsText(const std::map<std::string, size_t> &counts) {
+  std::vector<std::pair<std::string, size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) { return a.second > b.second; });
+  std::string text;
+  for (const auto &[name, count] : sorted)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+  return text;
+}
+
+void printKernels(ModuleOp module, const Plan &plan, const std::vector<Remark> &remarks) {
+  std::map<std::string, size_t> fusions, launches;
+  size_t numOps = 0, numFusions = 0;
+  for (auto program : module.getOps<ProgramOp>())
+    if (program.getKind() == programKindName(ProgramKind::stepFused))
+      for (auto fusion : program.getBody().front().getOps<FusionOp>()) {
+        ++fusions[fusionKind(fusion)];
+        ++numFusions;
+        numOps += fusion.getBody().front().getOperations().size() - 1;
+      }
+  const Program *step = findProgram(plan, ProgramKind::stepFused);
+  for (const Launch &launch : step ? step->launches : std::vector<Launch>())
+    ++launches[kernelInfo(launch.kind).name];
+  fmt::print("a step: {} launches: {}\n", step ? step->launches.size() : 0, countsText(launches));
+  fmt::print("fusions: {} of {} ops: {}\n", numFusions, numOps, countsText(fusions));
+  size_t numDeclined = std::count_if(remarks.begin(), remarks.end(), [](const Remark &remark) { return remark.kind == "declined"; });
+  fmt::print("remarks: {} applied, {} declined; --remarks FILE has them\n", remarks.size() - numDeclined, numDeclined);
+  fmt::print("code: ");
+  for (const TargetPrograms &target : plan.targets)
+    fmt::print("{}{} {:.0f} KiB in {} kernels", &target == &plan.targets.front() ? "" : ", ", target.isa, double(target.codeBytes) / 1024,
+               target.entries.size());
+  fmt::print("\nFLOPs a token: {:.4g}\n", plan.flopsPerToken);
+}
+
+//===-- Memory
+
+/// Dense bytes by category at the launch where most are alive.
+static std::map<std::string, uint64_t> peakByCategory(const Program &program) {
+  std::vector<int64_t> change(program.launches.size() + 1);
+  for (const ValueRange &value : program.values) {
+    change[value.firstLaunch] += int64_t(value.buffer.bytes);
+    change[value.lastLaunch + 1] -= int64_t(value.buffer.bytes);
+  }
+  int64_t live = 0, peak = -1;
+  uint32_t at = 0;
+  for (uint32_t launch = 0; launch < program.launches.size(); ++launch)
+    if ((live += change[launch]) > peak) {
+      peak = live;
+      at = launch;
+    }
+  std::map<std::string, uint64_t> bytes;
+  for (const ValueRange &value : program.values)
+    if (value.firstLaunch <= at && at <= value.lastLaunch)
+      bytes[value.category] += value.buffer.bytes;
+  return bytes;
+}
+
+void printMemory(const Plan &plan) {
+  std::map<StateKind, uint64_t> state;
+  for (const StateEntry &entry : plan.state)
+    state[entry.kind] += entry.buffer.bytes;
+  fmt::print("state: {:.1f} MiB: parameters {:.1f}, optimizer {:.1f}, constants {:.1f}, inputs {:.1f}, outputs {:.1f}; kept gradients {:.1f} when accumulating\n",
+             mib(plan.stateBytes), mib(state[StateKind::parameter]), mib(state[StateKind::moment]), mib(state[StateKind::constant]),
+             mib(state[StateKind::input]), mib(state[StateKind::output]), mib(plan.gradientBytes));
+  for (const Program &program : plan.targets.front().programs) {
+    std::map<std::string, uint64_t> bytes = peakByCategory(program);
+    uint64_t bound = program.arenaLowerBoundBytes;
+    double above = bound == 0 ? 0 : 100 * (double(program.arenaBytes) / double(bound) - 1);
+    fmt::print("{:>12}: arena {:.1f} MiB, {:.2f}% above its lower bound; at the peak activations {:.1f}, gradients {:.1f}\n", programKindName(program.kind),
+               mib(program.arenaBytes), above, mib(bytes["activations"]), mib(bytes["gradients"]));
+  }
+}
+
+void printTimes(const PassRecord &record) {
+  std::vector<std::pair<StringRef, double>> sorted(record.seconds.begin(), record.seconds.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) { return a.second > b.second; });
+  double total = 0;
+  std::string text;
+  for (auto [pass, seconds] : sorted) {
+    total += seconds;
+    if (seconds > kShortSeconds)
+      text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", pass.str(), seconds);
+  }
+  fmt::print("{:.2f} s: {}\n", total, text);
+}
+
+} // namespace llmc
