@@ -18,9 +18,11 @@ static RankedTensorType rowsType(RankedTensorType type) {
   return RankedTensorType::get({ShapedType::getNumElements(type.getShape().drop_back()), last}, type.getElementType());
 }
 
-/// Each result row is a function of the operands' rows at the same place and of row vectors.
+/// Each result row is a function of the operands' rows at the same place and of row vectors. (Of iota, which has none,
+/// it is a function of the place.)
 static bool isRowWise(Operation *op) {
-  return op->getNumResults() == 1 && isa<LaneOpInterface, LayerNormOp, RmsNormOp, SoftmaxOp, LogSoftmaxOp>(op);
+  return op->getNumResults() == 1 && op->getNumOperands() > 0 &&
+         isa<LaneOpInterface, LayerNormOp, RmsNormOp, SoftmaxOp, LogSoftmaxOp>(op);
 }
 
 /// How an operand of a row-wise op looks beside its result.

@@ -59,42 +59,92 @@ static bool mayBeOverwritten(Value value, AddOp add) {
   return set && set.getVariable() == cast<GetOp>(op).getVariable();
 }
 
-/// The contraction that can take the other summand as its start, if any: an embedding's gradient first (it only adds
-/// rows where ids are), then the product that comes last.
-static Operation *contractionFor(AddOp add) {
-  SmallVector<Operation *> candidates;
-  for (auto [sum, start] : {std::pair(add.getA(), add.getB()), std::pair(add.getB(), add.getA())}) {
-    if (sum.getType() != add.getType() || start.getType() != add.getType() || !mayBeOverwritten(start, add))
-      continue;
-    if (auto gradient = onlyReadHere<EmbeddingGradOp>(sum); gradient && !gradient.getInit())
-      return gradient;
-    if (auto product = onlyReadHere<MatMulOp>(sum); product && !product.getInit())
-      candidates.push_back(product);
-  }
-  if (candidates.empty())
-    return nullptr;
-  return candidates.size() == 2 && candidates[0]->isBeforeInBlock(candidates[1]) ? candidates[1] : candidates[0];
+/// What an op that sums starts from; null for ops that start from zero. Nothing for other ops.
+static std::optional<Value> startOf(Operation *op) {
+  if (auto gradient = dyn_cast_if_present<EmbeddingGradOp>(op))
+    return gradient.getInit();
+  if (auto product = dyn_cast_if_present<MatMulOp>(op))
+    return product.getInit();
+  return std::nullopt;
 }
 
-static bool fuseInit(AddOp add) {
-  Operation *contraction = contractionFor(add);
-  if (!contraction)
-    return false;
-  Value start = add.getA() == contraction->getResult(0) ? add.getB() : add.getA();
-  OpBuilder builder(add);
-  Operation *fused;
-  if (auto gradient = dyn_cast<EmbeddingGradOp>(contraction)) {
-    fused = builder.create<EmbeddingGradOp>(add.getLoc(), add.getType(), gradient.getIds(), gradient.getDOut(), start);
-  } else {
-    auto product = cast<MatMulOp>(contraction);
-    fused = builder.create<MatMulOp>(add.getLoc(), add.getType(), product.getLhs(), product.getRhs(), product.getBias(),
-                                     start, product.getTransposeLhs(), product.getTransposeRhs());
+/// The first of the contractions that `value` is the sum of, each starting from the one before; null when it is none or
+/// one is read elsewhere.
+static Operation *firstContraction(Value value) {
+  for (;;) {
+    Operation *op = value.getDefiningOp();
+    std::optional<Value> start = value.hasOneUse() ? startOf(op) : std::nullopt;
+    if (!start)
+      return nullptr;
+    if (!*start)
+      return op;
+    value = *start;
   }
-  fused->emitRemark("sums into an existing value");
-  add.getResult().replaceAllUsesWith(fused->getResult(0));
-  add.erase();
-  contraction->erase();
+}
+
+/// The same op at the builder's place, starting from `start`.
+static Operation *buildWithStart(OpBuilder &builder, Operation *op, Value start) {
+  if (auto gradient = dyn_cast<EmbeddingGradOp>(op))
+    return builder.create<EmbeddingGradOp>(op->getLoc(), gradient.getType(), gradient.getIds(), gradient.getDOut(),
+                                           start);
+  auto product = cast<MatMulOp>(op);
+  return builder.create<MatMulOp>(op->getLoc(), product.getType(), product.getLhs(), product.getRhs(),
+                                  product.getBias(), start, product.getTransposeLhs(), product.getTransposeRhs());
+}
+
+/// Has `start` defined before `op`: as it is, or by reading the variable earlier where nothing writes it in between.
+static bool bringBefore(Value start, Operation *op) {
+  Operation *definition = start.getDefiningOp();
+  if (definition->isBeforeInBlock(op))
+    return true;
+  auto get = dyn_cast<GetOp>(definition);
+  if (!get)
+    return false;
+  for (Operation *between = op; between != get; between = between->getNextNode())
+    if (auto set = dyn_cast<SetOp>(between); set && set.getVariable() == get.getVariable())
+      return false;
+  get->moveBefore(op);
   return true;
+}
+
+/// Which operand of an add is a sum of contractions that can start from the other. Of two, an embedding's gradient (it
+/// only adds the rows where ids are), then the product that comes last.
+static std::optional<unsigned> summedOperand(AddOp add) {
+  SmallVector<unsigned> candidates;
+  for (unsigned i : {0u, 1u}) {
+    Value sum = add.getOperand(i), start = add.getOperand(1 - i);
+    if (sum.getType() == add.getType() && start.getType() == add.getType() && mayBeOverwritten(start, add) &&
+        firstContraction(sum))
+      candidates.push_back(i);
+  }
+  if (candidates.empty())
+    return std::nullopt;
+  auto isPreferred = [&](unsigned i) {
+    Operation *op = add.getOperand(i).getDefiningOp(), *other = add.getOperand(1 - i).getDefiningOp();
+    return isa<EmbeddingGradOp>(op) != isa<EmbeddingGradOp>(other) ? isa<EmbeddingGradOp>(op)
+                                                                   : other->isBeforeInBlock(op);
+  };
+  return candidates.size() == 2 && !isPreferred(candidates[0]) ? candidates[1] : candidates[0];
+}
+
+/// add(start, sum): the first contraction of the sum starts from `start`. It stays where it is, so that what it reads
+/// lives no longer.
+static void fuseStart(AddOp add) {
+  std::optional<unsigned> summed = summedOperand(add);
+  if (!summed)
+    return;
+  Value sum = add.getOperand(*summed), start = add.getOperand(1 - *summed);
+  Operation *contraction = firstContraction(sum);
+  bool staysInPlace = bringBefore(start, contraction);
+  if (!staysInPlace && sum != contraction->getResult(0))
+    return;
+  OpBuilder builder(staysInPlace ? contraction : add.getOperation());
+  Operation *fused = buildWithStart(builder, contraction, start);
+  fused->emitRemark("sums into an existing value");
+  contraction->getResult(0).replaceAllUsesWith(fused->getResult(0));
+  contraction->erase();
+  add.getResult().replaceAllUsesWith(add.getOperand(*summed));
+  add.erase();
 }
 
 namespace {
@@ -103,7 +153,7 @@ struct FuseEpilogue : impl::FuseEpilogueBase<FuseEpilogue> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       for (AddOp add : llvm::make_early_inc_range(program.getBody().front().getOps<AddOp>()))
         if (!fuseBias(add))
-          fuseInit(add);
+          fuseStart(add);
       eraseDeadOps(program);
     }
   }

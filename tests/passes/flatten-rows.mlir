@@ -63,3 +63,14 @@ llmc.program @untouched "graph" (%x: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
   %y = llmc.exp %x : tensor<2x3x8xf32>
   llmc.return %y : tensor<2x3x8xf32>
 }
+
+// -----
+
+// An index along a dimension is another one along rows.
+// CHECK-LABEL: llmc.program @index
+// CHECK-NEXT: llmc.iota {dim = 1 : i64} : tensor<2x3x8xi64>
+llmc.program @index "graph" () -> tensor<6x8xi64> {
+  %i = llmc.iota {dim = 1 : i64} : tensor<2x3x8xi64>
+  %rows = llmc.reshape %i : (tensor<2x3x8xi64>) -> tensor<6x8xi64>
+  llmc.return %rows : tensor<6x8xi64>
+}
