@@ -45,7 +45,8 @@ def main():
         gradient_errors(check, load_file(path("g.safetensors")), fixture)
         outputs = load_file(path("o.safetensors"))
         logits = outputs[fixture.ref["logits_output"]]
-        check.at_most("logits", np.abs(logits - fixture.tensors["logits"]).max(), 1e-5)
+        # A model stored in fp16 or bf16 has rounded constants: there the distance of onnxruntime from torch is the measure.
+        check.at_most("logits", np.abs(logits - fixture.tensors["logits"]).max(), max(1e-5, 2 * fixture.ref["checks"]["ort_logits_maxabs"]))
         tool("llmc-run", path("p.plan"), "--inputs", path("in.safetensors"), "--steps", 10, "--threads", 2, "--export-weights", path("w.safetensors"),
              *fixture.optimizer_flags())
         final_weights(check, load_file(path("w.safetensors")), fixture)
