@@ -30,7 +30,8 @@ std::string nodeNames(Location location) {
   collectNames(location, names);
   if (names.size() <= kMaxNames)
     return llvm::join(names, "+");
-  return (names.front() + "+" + names[1] + "+… " + std::to_string(names.size() - kMaxNames) + " …+" + names.back()).str();
+  return (names.front() + "+" + names[1] + "+… " + std::to_string(names.size() - kMaxNames) + " …+" + names.back())
+      .str();
 }
 
 /// Adds a level: its code after what is there, and the programs with their entries in it.

@@ -1,5 +1,5 @@
-// A module in plan form becomes a runtime/Plan.h Plan: state, programs for each ISA level with their machine code, and the weights, which stay
-// where they are (in the mapped model file) until the plan is written.
+// A module in plan form becomes a runtime/Plan.h Plan: state, programs for each ISA level with their machine code, and
+// the weights, which stay where they are (in the mapped model file) until the plan is written.
 #pragma once
 
 #include "backend/codegen/Codegen.h"
@@ -17,8 +17,9 @@ struct EmittedPlan {
   std::vector<std::vector<std::byte>> expanded; ///< weights that the module holds in a shorter form
 };
 
-/// Emits what verify-plannable passed, with code for each of the levels. Says nothing of where the model came from: modelName, precision,
-/// optimizer, splice and payload.model are the caller's. Fails with an error on the op that cannot be emitted.
+/// Emits what verify-plannable passed, with code for each of the levels. Says nothing of where the model came from:
+/// modelName, precision, optimizer, splice and payload.model are the caller's. Fails with an error on the op that
+/// cannot be emitted.
 mlir::FailureOr<EmittedPlan> emitPlan(mlir::ModuleOp module, llvm::ArrayRef<CpuIsa> isas);
 
 /// What people know an op by: the names of the ONNX nodes it came from, a few of them when there are many.

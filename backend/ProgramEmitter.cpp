@@ -1,5 +1,6 @@
-// Each kernel op describes its launch by names (ir/Interfaces.td); here the names are put in the order of Kernels.def. Ranges say how long
-// each piece of the arena holds values: a result written over an operand continues the operand's range.
+// Each kernel op describes its launch by names (ir/Interfaces.td); here the names are put in the order of Kernels.def.
+// Ranges say how long each piece of the arena holds values: a result written over an operand continues the operand's
+// range.
 #include "backend/ProgramEmitter.h"
 #include "backend/StateEmitter.h"
 
@@ -29,14 +30,16 @@ static const KernelInfo *findKernel(StringRef name) {
 }
 
 static std::optional<ProgramKind> programKind(StringRef name) {
-  for (ProgramKind kind : {ProgramKind::stepFused, ProgramKind::step, ProgramKind::accumulate, ProgramKind::update, ProgramKind::forward})
+  for (ProgramKind kind :
+       {ProgramKind::stepFused, ProgramKind::step, ProgramKind::accumulate, ProgramKind::update, ProgramKind::forward})
     if (name == programKindName(kind))
       return kind;
   return std::nullopt;
 }
 
 /// The values of `byName` in the order of a row of Kernels.def; the names that it does not have.
-template <typename T> static std::string inOrder(StringRef names, const llvm::StringMap<T> &byName, std::vector<T> &values) {
+template <typename T>
+static std::string inOrder(StringRef names, const llvm::StringMap<T> &byName, std::vector<T> &values) {
   SmallVector<StringRef> words;
   names.split(words, ' ', -1, /*KeepEmpty=*/false);
   for (StringRef word : words)
@@ -74,7 +77,8 @@ private:
     cast<KernelOpInterface>(source).describeLaunch(description);
     const KernelInfo *info = findKernel(description.kernel);
     if (!info)
-      return source.emitOpError() << "names kernel \"" << description.kernel << "\", which runtime/Kernels.def does not have";
+      return source.emitOpError() << "names kernel \"" << description.kernel
+                                  << "\", which runtime/Kernels.def does not have";
     Launch launch;
     launch.kind = info->kind;
     launch.name = nodeNames(source.getLoc());
@@ -86,9 +90,11 @@ private:
     }
     if (auto fusion = fusions.find(&source); fusion != fusions.end())
       description.ints["entry"] = fusion->second;
-    std::string unknown = inOrder(info->ints, description.ints, launch.ints) + inOrder(info->floats, description.floats, launch.floats);
+    std::string unknown =
+        inOrder(info->ints, description.ints, launch.ints) + inOrder(info->floats, description.floats, launch.floats);
     if (!unknown.empty())
-      return source.emitOpError() << "names arguments that runtime/Kernels.def does not have for \"" << info->name << "\": " << unknown;
+      return source.emitOpError() << "names arguments that runtime/Kernels.def does not have for \"" << info->name
+                                  << "\": " << unknown;
     if (auto cost = dyn_cast<CostOpInterface>(source))
       launch.flops = cost.getFlops();
     addRanges(source, launch);
@@ -108,8 +114,10 @@ private:
       std::optional<size_t> continued = rangeWrittenOver(source, result, buffer);
       if (!continued) {
         continued = program.values.size();
-        std::string name = source.getNumResults() == 1 ? launch.name : launch.name + ":" + std::to_string(result.getResultNumber());
-        program.values.push_back({name, isForward.contains(&source) ? "activations" : "gradients", buffer, number, number});
+        std::string name =
+            source.getNumResults() == 1 ? launch.name : launch.name + ":" + std::to_string(result.getResultNumber());
+        program.values.push_back(
+            {name, isForward.contains(&source) ? "activations" : "gradients", buffer, number, number});
       }
       rangeOf[result] = *continued;
     }
@@ -147,6 +155,8 @@ private:
 
 } // namespace
 
-FailureOr<Program> emitProgram(ProgramOp program, const DenseMap<Operation *, int64_t> &fusions) { return ProgramEmitter(program, fusions).run(); }
+FailureOr<Program> emitProgram(ProgramOp program, const DenseMap<Operation *, int64_t> &fusions) {
+  return ProgramEmitter(program, fusions).run();
+}
 
 } // namespace llmc

@@ -1,5 +1,6 @@
-// One entry for each variable, input, hyperparameter and output, in the order of the modules' ops. Weights keep the model's own order and
-// bytes; those that the module holds shortened (one number for all elements, bits for booleans) are written out.
+// One entry for each variable, input, hyperparameter and output, in the order of the modules' ops. Weights keep the
+// model's own order and bytes; those that the module holds shortened (one number for all elements, bits for booleans)
+// are written out.
 #include "backend/StateEmitter.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -71,7 +72,9 @@ private:
     StringRef kind = variable.getKind();
     if (kind == "gradient")
       return success();
-    StateKind stateKind = kind == "parameter" ? StateKind::parameter : kind == "constant" ? StateKind::constant : StateKind::moment;
+    StateKind stateKind = kind == "parameter"  ? StateKind::parameter
+                          : kind == "constant" ? StateKind::constant
+                                               : StateKind::moment;
     StateEntry entry = makeEntry(variable.getSymName(), stateKind, variable.getType(), placeOf(variable));
     entry.decays = variable.getDecays();
     if (auto gradient = symbols.lookup<VariableOp>((variable.getSymName() + "/gradient").str()))
@@ -88,7 +91,9 @@ private:
     return success();
   }
 
-  static BufferRef placeOf(VariableOp variable) { return bufferRef(variable->getAttrOfType<BufferAttr>("llmc.buffer")); }
+  static BufferRef placeOf(VariableOp variable) {
+    return bufferRef(variable->getAttrOfType<BufferAttr>("llmc.buffer"));
+  }
 
   /// The initial value, dense; from the module's own memory where it lies there so.
   FailureOr<std::span<const std::byte>> valueBytes(VariableOp variable) {

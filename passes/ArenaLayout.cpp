@@ -1,6 +1,6 @@
-// Greedy by order: each value goes to the lowest or tightest gap that the values placed before leave free over its lifetime. The orders
-// that work best on training steps are by size and by size times lifetime; the best result is then improved by placing first what ended
-// up highest. Compare Pisarchyk and Lee, arXiv:2001.03288.
+// Greedy by order: each value goes to the lowest or tightest gap that the values placed before leave free over its
+// lifetime. The orders that work best on training steps are by size and by size times lifetime; the best result is then
+// improved by placing first what ended up highest. Compare Pisarchyk and Lee, arXiv:2001.03288.
 #include "passes/ArenaLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -15,7 +15,8 @@ namespace {
 enum class Fit { lowest, tightest };
 using Order = llvm::SmallVector<unsigned>;
 
-/// Improving stops when this close to the lower bound, or after so many rounds, fewer for many values (a round is quadratic).
+/// Improving stops when this close to the lower bound, or after so many rounds, fewer for many values (a round is
+/// quadratic).
 constexpr double kCloseEnough = 1.0005;
 constexpr size_t kMinRounds = 8, kMaxRounds = 100, kMaxWork = 50'000'000;
 
@@ -53,7 +54,8 @@ static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, 
     int64_t offset = findGap(neighbours, bytes, fit);
     layout.offsets[index] = offset;
     layout.bytes = std::max(layout.bytes, offset + bytes);
-    auto at = llvm::lower_bound(byOffset, offset, [&](unsigned other, int64_t value) { return layout.offsets[other] < value; });
+    auto at = llvm::lower_bound(byOffset, offset,
+                                [&](unsigned other, int64_t value) { return layout.offsets[other] < value; });
     byOffset.insert(at, index);
   }
   return layout;
@@ -61,7 +63,9 @@ static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, 
 
 /// The value that ends highest, and whatever lies below it at the same time, first.
 static Order highestFirst(llvm::ArrayRef<ArenaValue> values, const ArenaLayout &layout, const Order &order) {
-  auto isHighest = [&](unsigned index) { return layout.offsets[index] + alignBuffer(values[index].bytes) == layout.bytes; };
+  auto isHighest = [&](unsigned index) {
+    return layout.offsets[index] + alignBuffer(values[index].bytes) == layout.bytes;
+  };
   Order result;
   llvm::copy_if(order, std::back_inserter(result), isHighest);
   llvm::copy_if(order, std::back_inserter(result), [&](unsigned index) { return !isHighest(index); });
@@ -96,7 +100,9 @@ ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values) {
   Order orders[] = {sorted([&](unsigned a, unsigned b) { return values[a].bytes > values[b].bytes; }),
                     sorted([&](unsigned a, unsigned b) { return area(a) > area(b); }),
                     sorted([&](unsigned a, unsigned b) { return values[a].first < values[b].first; }),
-                    sorted([&](unsigned a, unsigned b) { return values[a].last - values[a].first > values[b].last - values[b].first; })};
+                    sorted([&](unsigned a, unsigned b) {
+                      return values[a].last - values[a].first > values[b].last - values[b].first;
+                    })};
   struct Start {
     Order order;
     Fit fit;
@@ -111,7 +117,7 @@ ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values) {
   size_t numRounds = std::clamp<size_t>(kMaxWork / (values.size() * values.size() + 1), kMinRounds, kMaxRounds);
   ArenaLayout layout = best.layout;
   Order order = best.order;
-  for (size_t round = 0; round < numRounds && double(best.layout.bytes) > goal; ++round) {
+  for (size_t round = 0; round<numRounds &&double(best.layout.bytes)> goal; ++round) {
     order = highestFirst(values, layout, order);
     layout = place(values, order, best.fit);
     if (layout.bytes < best.layout.bytes)

@@ -18,7 +18,9 @@ struct ArenaLayout {
 };
 
 inline constexpr int64_t kBufferAlignment = 64;
-inline int64_t alignBuffer(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
+inline int64_t alignBuffer(int64_t bytes) {
+  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+}
 
 /// Places all values so that those which live at the same time do not overlap. Deterministic.
 ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values);

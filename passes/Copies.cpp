@@ -1,5 +1,5 @@
-// Where a copy is needed: an operand that a launch overwrites while somebody still reads it; a new value of a variable that cannot be
-// computed in the variable's memory; a result that is no value of its own.
+// Where a copy is needed: an operand that a launch overwrites while somebody still reads it; a new value of a variable
+// that cannot be computed in the variable's memory; a result that is no value of its own.
 #include "passes/Placement.h"
 
 using namespace mlir;
@@ -12,7 +12,8 @@ static Value insertCopy(Value value, Operation *before, const Twine &reason) {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
   Value empty = builder.create<EmptyOp>(before->getLoc(), type);
-  auto copy = builder.create<PlaceIntoOp>(before->getLoc(), type, value, empty, builder.getDenseI64ArrayAttr(starts), builder.getDenseI64ArrayAttr(steps));
+  auto copy = builder.create<PlaceIntoOp>(before->getLoc(), type, value, empty, builder.getDenseI64ArrayAttr(starts),
+                                          builder.getDenseI64ArrayAttr(steps));
   copy.emitRemark() << "info: " << bytesOf(value) << " bytes are copied: " << reason;
   return copy;
 }
@@ -43,7 +44,8 @@ static Operation *firstWriter(Value root) {
 
 /// Whether nobody but `user` touches the root from `user` on.
 static bool diesAt(Value root, Operation *user) {
-  return llvm::all_of(usesOf(root), [&](OpOperand *use) { return use->getOwner() == user || use->getOwner()->isBeforeInBlock(user); });
+  return llvm::all_of(
+      usesOf(root), [&](OpOperand *use) { return use->getOwner() == user || use->getOwner()->isBeforeInBlock(user); });
 }
 
 /// Whether old readers of a variable allow its memory to be written by `writer`, as `result`.
@@ -61,7 +63,8 @@ namespace {
 
 class Copies {
 public:
-  Copies(ProgramOp program, llvm::MapVector<StringAttr, VariableUses> variables) : program(program), variables(std::move(variables)) {}
+  Copies(ProgramOp program, llvm::MapVector<StringAttr, VariableUses> variables)
+      : program(program), variables(std::move(variables)) {}
 
   LogicalResult run() {
     // Ties first, from the last to the first: where a chain of ties ends decides what its start may overwrite.
@@ -110,7 +113,8 @@ private:
     Value root = rootOf(set.getValue()), first = firstVersion(root);
     Operation *writer = firstWriter(root);
     auto get = first.getDefiningOp<GetOp>();
-    bool isOwn = writer && isLaunch(writer) && isWhole(set.getValue()) && !claimed.contains(first) && (!get || get.getVariableAttr().getAttr() == name);
+    bool isOwn = writer && isLaunch(writer) && isWhole(set.getValue()) && !claimed.contains(first) &&
+                 (!get || get.getVariableAttr().getAttr() == name);
     if (isOwn && mayWriteVariable(uses, writer, resultWrittenBy(root, writer))) {
       claimed.insert(first);
       return success();
@@ -118,8 +122,10 @@ private:
     for (GetOp old : uses.gets)
       for (OpOperand *use : usesOf(old))
         if (!use->getOwner()->isBeforeInBlock(set) && use->getOwner() != set)
-          return use->getOwner()->emitOpError() << "reads the old value of " << set.getVariableAttr() << " after its new value was set";
-    set.getValueMutable().assign(insertCopy(set.getValue(), set, "the new value of " + name.getValue() + " cannot be computed in its place"));
+          return use->getOwner()->emitOpError()
+                 << "reads the old value of " << set.getVariableAttr() << " after its new value was set";
+    set.getValueMutable().assign(
+        insertCopy(set.getValue(), set, "the new value of " + name.getValue() + " cannot be computed in its place"));
     claimed.insert(firstVersion(set.getValue()));
     ++numCopies;
     return success();
@@ -136,11 +142,12 @@ private:
     auto exit = cast<ReturnOp>(program.getBody().front().getTerminator());
     for (OpOperand &operand : exit->getOpOperands()) {
       Value root = rootOf(operand.get()), first = firstVersion(root);
-      bool isOwn = root.getDefiningOp() && isLaunch(root.getDefiningOp()) && isWhole(operand.get()) && !first.getDefiningOp<GetOp>() &&
-                   !isa<BlockArgument>(first);
+      bool isOwn = root.getDefiningOp() && isLaunch(root.getDefiningOp()) && isWhole(operand.get()) &&
+                   !first.getDefiningOp<GetOp>() && !isa<BlockArgument>(first);
       if (isOwn && claimed.insert(first).second)
         continue;
-      operand.set(insertCopy(operand.get(), exit, "result " + Twine(operand.getOperandNumber()) + " is no value of its own"));
+      operand.set(
+          insertCopy(operand.get(), exit, "result " + Twine(operand.getOperandNumber()) + " is no value of its own"));
       claimed.insert(firstVersion(operand.get()));
       ++numCopies;
     }

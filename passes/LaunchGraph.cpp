@@ -1,5 +1,5 @@
-// Edges in three layers: what an op needs, what a set must wait for, and what an update should wait for so that it can work in place.
-// The last are wishes: an edge that would close a circle is left out, and plan-memory then copies.
+// Edges in three layers: what an op needs, what a set must wait for, and what an update should wait for so that it can
+// work in place. The last are wishes: an edge that would close a circle is left out, and plan-memory then copies.
 #include "passes/LaunchGraph.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -111,7 +111,8 @@ void LaunchGraph::addSharable(Node &node, const DenseMap<mlir::Value, unsigned> 
 /// All readers of a root before `writer`, where that closes no circle.
 void LaunchGraph::addReadersFirst(mlir::Value root, unsigned writer) {
   for (OpOperand *use : usesOf(root))
-    if (unsigned reader = nodeOf.at(use->getOwner()); reader != writer && reader + 1 != nodes.size() && !reaches(writer, reader))
+    if (unsigned reader = nodeOf.at(use->getOwner());
+        reader != writer && reader + 1 != nodes.size() && !reaches(writer, reader))
       addEdge(reader, writer);
 }
 
@@ -159,7 +160,8 @@ int64_t LiveBytes::growth(unsigned index) const {
   const LaunchGraph::Node &node = graph.getNodes()[index];
   int64_t bytes = 0;
   for (unsigned value : node.touches)
-    bytes += (isAlive.test(value) ? 0 : graph.getValues()[value].bytes) - (numLeft[value] == 1 ? graph.getValues()[value].bytes : 0);
+    bytes += (isAlive.test(value) ? 0 : graph.getValues()[value].bytes) -
+             (numLeft[value] == 1 ? graph.getValues()[value].bytes : 0);
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// A program as a graph of steps that must keep an order: launches and sets, with the edges of values, of variables (the old value is read
-// before the new one is written) and of operands that a launch overwrites.
+// A program as a graph of steps that must keep an order: launches and sets, with the edges of values, of variables (the
+// old value is read before the new one is written) and of operands that a launch overwrites.
 #pragma once
 
 #include "passes/Memory.h"
@@ -15,8 +15,9 @@ public:
     mlir::Operation *op = nullptr;
     llvm::SmallVector<unsigned> before, after; ///< nodes that must come before and after this one
     llvm::SmallVector<unsigned> touches;       ///< values that are read or written
-    llvm::SmallVector<std::pair<unsigned, unsigned>> sharable; ///< (read, written): the result may take the operand's place when that dies
-    bool isUpdate = false;                     ///< every result is a variable's new value
+    llvm::SmallVector<std::pair<unsigned, unsigned>>
+        sharable;          ///< (read, written): the result may take the operand's place when that dies
+    bool isUpdate = false; ///< every result is a variable's new value
   };
   /// A launch's result, or the memory that a chain of tied results shares.
   struct Value {

@@ -28,7 +28,8 @@ struct MaterializeConstants : impl::MaterializeConstantsBase<MaterializeConstant
 
 private:
   /// The variable that holds the constant's value, made on first use after the last variable.
-  static VariableOp variableOf(ConstantOp constant, SymbolTable &symbols, llvm::MapVector<ElementsAttr, VariableOp> &variables) {
+  static VariableOp variableOf(ConstantOp constant, SymbolTable &symbols,
+                               llvm::MapVector<ElementsAttr, VariableOp> &variables) {
     VariableOp &variable = variables[constant.getValue()];
     if (variable)
       return variable;
@@ -40,16 +41,19 @@ private:
     std::string name;
     for (size_t number = variables.size() - 1; name.empty() || symbols.lookup(name); ++number)
       name = "constant." + std::to_string(number);
-    variable = builder.create<VariableOp>(constant.getLoc(), name, "constant", constant.getType(), constant.getValue(), /*decays=*/false,
+    variable = builder.create<VariableOp>(constant.getLoc(), name, "constant", constant.getType(), constant.getValue(),
+                                          /*decays=*/false,
                                           /*source=*/StringAttr());
     symbols.insert(variable);
-    variable.emitRemark() << "info: a kernel reads this constant, so it lies in memory as " << variable.getSymNameAttr();
+    variable.emitRemark() << "info: a kernel reads this constant, so it lies in memory as "
+                          << variable.getSymNameAttr();
     return variable;
   }
 
   static void replace(ConstantOp constant, VariableOp variable) {
     OpBuilder builder(constant);
-    Value value = builder.create<GetOp>(constant.getLoc(), constant.getType(), FlatSymbolRefAttr::get(variable.getSymNameAttr()));
+    Value value =
+        builder.create<GetOp>(constant.getLoc(), constant.getType(), FlatSymbolRefAttr::get(variable.getSymNameAttr()));
     constant.getResult().replaceAllUsesWith(value);
   }
 };

@@ -70,7 +70,8 @@ bool canOverwrite(Operation *op, OpResult result, Value root) {
       continue;
     reads = true;
     bool isTied = &operand == tiedOperand(result);
-    if (!isWhole(operand.get()) || !(isTied || kernel.canShareBuffer(operand.getOperandNumber(), result.getResultNumber())))
+    if (!isWhole(operand.get()) ||
+        !(isTied || kernel.canShareBuffer(operand.getOperandNumber(), result.getResultNumber())))
       return false;
   }
   return reads;

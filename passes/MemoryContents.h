@@ -1,5 +1,5 @@
-// What every byte of a program's memory holds, while the program is walked op by op: how verify-plannable sees that each value read is still
-// the value that was written, without knowing how plan-memory came to its offsets.
+// What every byte of a program's memory holds, while the program is walked op by op: how verify-plannable sees that
+// each value read is still the value that was written, without knowing how plan-memory came to its offsets.
 #pragma once
 
 #include "ir/Dialect.h"

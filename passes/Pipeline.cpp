@@ -20,10 +20,14 @@ struct Step {
 
 static std::unique_ptr<Pass> createCanonicalize(const PipelineOptions &) { return createCanonicalizerPass(); }
 static std::unique_ptr<Pass> createCse(const PipelineOptions &) { return createCSEPass(); }
-static std::unique_ptr<Pass> createPrograms(const PipelineOptions &options) { return createBuildPrograms({options.optimizer}); }
+static std::unique_ptr<Pass> createPrograms(const PipelineOptions &options) {
+  return createBuildPrograms({options.optimizer});
+}
 
 /// Without fusion every op is a kernel of its own: the pass still runs.
-static std::unique_ptr<Pass> createFuseOrSingle(const PipelineOptions &options) { return createFuse({llvm::is_contained(options.disabled, "fuse")}); }
+static std::unique_ptr<Pass> createFuseOrSingle(const PipelineOptions &options) {
+  return createFuse({llvm::is_contained(options.disabled, "fuse")});
+}
 
 static ArrayRef<Step> steps() {
   static const Step table[] = {
@@ -39,7 +43,8 @@ static ArrayRef<Step> steps() {
       {"cse", true, createCse},
       {"flatten-rows", true, [](const PipelineOptions &) { return createFlattenRows(); }},
       {"canonicalize", true, createCanonicalize},
-      // The step. No cse from here on: what the backward pass computes again must not become what the forward pass keeps.
+      // The step. No cse from here on: what the backward pass computes again must not become what the forward pass
+      // keeps.
       {"scale-loss", false, [](const PipelineOptions &) { return createScaleLoss(); }},
       {"build-gradients", false, [](const PipelineOptions &) { return createBuildGradients(); }},
       {"build-programs", false, createPrograms},

@@ -1,4 +1,5 @@
-// Pieces by union: ties, then the places outside of the arena, then operands that die where a result of their size is written.
+// Pieces by union: ties, then the places outside of the arena, then operands that die where a result of their size is
+// written.
 #include "passes/Placement.h"
 
 using namespace mlir;
@@ -103,7 +104,8 @@ private:
         Value root = rootOf(operand);
         unsigned read = placement.pieceOf.lookup(root);
         Piece &piece = placement.pieces[read];
-        if (piece.fixed || piece.last != launchOf.lookup(&op) || piece.bytes != placement.pieces[written].bytes || !canOverwrite(&op, result, root))
+        if (piece.fixed || piece.last != launchOf.lookup(&op) || piece.bytes != placement.pieces[written].bytes ||
+            !canOverwrite(&op, result, root))
           continue;
         piece.last = placement.pieces[written].last;
         for (auto &[other, index] : placement.pieceOf)

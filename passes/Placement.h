@@ -1,5 +1,6 @@
-// Which values of a program share memory, and where what is not in the arena lies. Copies are inserted first, so that every value that must
-// end in a certain place (a variable's new value, a result, what a launch adds to) can be written there.
+// Which values of a program share memory, and where what is not in the arena lies. Copies are inserted first, so that
+// every value that must end in a certain place (a variable's new value, a result, what a launch adds to) can be written
+// there.
 #pragma once
 
 #include "passes/Memory.h"
@@ -12,12 +13,13 @@ struct StateLayout {
   int64_t stateBytes = 0, gradientBytes = 0;
 };
 
-/// Inserts copies in front of launches, sets and the return where their operand cannot be in its place. Returns how many.
+/// Inserts copies in front of launches, sets and the return where their operand cannot be in its place. Returns how
+/// many.
 mlir::FailureOr<unsigned> insertCopies(ProgramOp program);
 
 /// One piece of memory: in the arena until a BufferAttr says otherwise.
 struct Piece {
-  BufferAttr fixed;       ///< null in the arena
+  BufferAttr fixed; ///< null in the arena
   int64_t bytes = 0;
   unsigned first = 0, last = 0; ///< launches
 };

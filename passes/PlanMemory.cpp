@@ -1,5 +1,5 @@
-// The state first, in one order for all programs: parameters, constants, moments, inputs, hyperparameters, outputs. Then each program: what
-// must lie in the state is placed there, the rest in its arena.
+// The state first, in one order for all programs: parameters, constants, moments, inputs, hyperparameters, outputs.
+// Then each program: what must lie in the state is placed there, the rest in its arena.
 #include "passes/ArenaLayout.h"
 #include "passes/Passes.h"
 #include "passes/Placement.h"
@@ -25,7 +25,8 @@ public:
           addVariable(variable);
     for (auto program : module.getOps<ProgramOp>())
       for (unsigned i = 0; i < program.getNumArguments(); ++i)
-        if (failed(addNamed(program, program.getArgAttrOfType<StringAttr>(i, "llmc.name"), program.getArgumentTypes()[i], layout.inputs, "argument", i)))
+        if (failed(addNamed(program, program.getArgAttrOfType<StringAttr>(i, "llmc.name"),
+                            program.getArgumentTypes()[i], layout.inputs, "argument", i)))
           return failure();
     for (auto program : module.getOps<ProgramOp>())
       for (auto scalar : program.getBody().front().getOps<ScalarOp>())
@@ -33,7 +34,8 @@ public:
           place = next(layout.stateBytes, MemorySpace::state, tensorBytes(scalar.getType()));
     for (auto program : module.getOps<ProgramOp>())
       for (unsigned i = 0; i < program.getNumResults(); ++i)
-        if (failed(addNamed(program, program.getResultAttrOfType<StringAttr>(i, "llmc.name"), program.getResultTypes()[i], layout.outputs, "result", i)))
+        if (failed(addNamed(program, program.getResultAttrOfType<StringAttr>(i, "llmc.name"),
+                            program.getResultTypes()[i], layout.outputs, "result", i)))
           return failure();
     return success();
   }
@@ -49,13 +51,15 @@ private:
   void addVariable(VariableOp variable) {
     bool isGradient = variable.getKind() == "gradient";
     int64_t bytes = tensorBytes(cast<RankedTensorType>(variable.getType()));
-    BufferAttr place = isGradient ? next(layout.gradientBytes, MemorySpace::gradients, bytes) : next(layout.stateBytes, MemorySpace::state, bytes);
+    BufferAttr place = isGradient ? next(layout.gradientBytes, MemorySpace::gradients, bytes)
+                                  : next(layout.stateBytes, MemorySpace::state, bytes);
     layout.variables[variable.getSymName()] = place;
     variable->setAttr("llmc.buffer", place);
   }
 
   /// Inputs and outputs are shared by the programs that name them.
-  LogicalResult addNamed(ProgramOp program, StringAttr name, Type type, llvm::StringMap<BufferAttr> &places, StringRef what, unsigned index) {
+  LogicalResult addNamed(ProgramOp program, StringAttr name, Type type, llvm::StringMap<BufferAttr> &places,
+                         StringRef what, unsigned index) {
     if (!name)
       return program.emitOpError() << what << " " << index << " has no llmc.name";
     int64_t bytes = tensorBytes(cast<RankedTensorType>(type));
@@ -63,7 +67,8 @@ private:
     if (!place)
       place = next(layout.stateBytes, MemorySpace::state, bytes);
     if (place.getBytes() != bytes)
-      return program.emitOpError() << what << " " << name << " has " << bytes << " bytes, in another program " << place.getBytes();
+      return program.emitOpError() << what << " " << name << " has " << bytes << " bytes, in another program "
+                                   << place.getBytes();
     return success();
   }
 
@@ -101,14 +106,15 @@ private:
     ArenaLayout arena = layoutArena(values);
     for (auto [i, piece] : llvm::enumerate(placement->pieces))
       if (!piece.fixed)
-        piece.fixed = BufferAttr::get(&getContext(), MemorySpace::arena, values.empty() ? 0 : arena.offsets[indexOf[i]], piece.bytes);
+        piece.fixed = BufferAttr::get(&getContext(), MemorySpace::arena, values.empty() ? 0 : arena.offsets[indexOf[i]],
+                                      piece.bytes);
     setBuffers(program, *placement);
     Builder builder(&getContext());
     int64_t bound = arenaLowerBound(values);
     program->setAttr("llmc.arena_bytes", builder.getI64IntegerAttr(arena.bytes));
     program->setAttr("llmc.lower_bound_bytes", builder.getI64IntegerAttr(bound));
-    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arena.bytes << " bytes, the largest live sum is " << bound << ", "
-                         << *numCopies << " copies";
+    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arena.bytes
+                         << " bytes, the largest live sum is " << bound << ", " << *numCopies << " copies";
     return success();
   }
 

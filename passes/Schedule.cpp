@@ -1,6 +1,6 @@
-// Orders the launches of each program. Several simple orders are tried in a simulation of the live bytes; a later one must be better by
-// half a percent to replace an earlier one, because the graph's own order reads what was just written. Gets, views and the like go to
-// their first user.
+// Orders the launches of each program. Several simple orders are tried in a simulation of the live bytes; a later one
+// must be better by half a percent to replace an earlier one, because the graph's own order reads what was just
+// written. Gets, views and the like go to their first user.
 #include "passes/LaunchGraph.h"
 #include "passes/Passes.h"
 
@@ -19,13 +19,15 @@ using Order = SmallVector<unsigned>;
 
 /// Which of the launches that may run next does: the smallest key, then the first in the graph's order.
 enum class Policy {
-  graph,       ///< sets, then the graph's order
-  updates,     ///< sets, updates, then the graph's order
-  shrinking,   ///< sets, updates, what frees at least as much as it takes, then the graph's order
-  greedy,      ///< sets, updates, then what grows the live bytes least
+  graph,     ///< sets, then the graph's order
+  updates,   ///< sets, updates, then the graph's order
+  shrinking, ///< sets, updates, what frees at least as much as it takes, then the graph's order
+  greedy,    ///< sets, updates, then what grows the live bytes least
 };
-constexpr std::pair<Policy, StringLiteral> kPolicies[] = {
-    {Policy::graph, "the graph's order"}, {Policy::updates, "updates at once"}, {Policy::shrinking, "what frees memory first"}, {Policy::greedy, "least growth first"}};
+constexpr std::pair<Policy, StringLiteral> kPolicies[] = {{Policy::graph, "the graph's order"},
+                                                          {Policy::updates, "updates at once"},
+                                                          {Policy::shrinking, "what frees memory first"},
+                                                          {Policy::greedy, "least growth first"}};
 
 struct Candidate {
   Order order;
@@ -104,7 +106,8 @@ private:
     for (auto [policy, name] : kPolicies) {
       Candidate candidate = simulate(*graph, policy);
       if (candidate.order.size() != graph->getNodes().size())
-        return program.emitOpError() << "reads an old value of a variable to compute what is read before it: no order is right";
+        return program.emitOpError()
+               << "reads an old value of a variable to compute what is read before it: no order is right";
       if (policy == Policy::graph)
         first = candidate;
       if (best.order.empty() || double(candidate.peak) < 0.995 * double(best.peak)) {
@@ -116,7 +119,8 @@ private:
     for (unsigned index : best.order)
       graph->getNodes()[index].op->moveBefore(&block, block.end());
     sinkToUsers(block);
-    program.emitRemark() << "applied: " << bestName << ": at most " << best.peak << " live bytes, " << first.peak << " in the graph's order";
+    program.emitRemark() << "applied: " << bestName << ": at most " << best.peak << " live bytes, " << first.peak
+                         << " in the graph's order";
     return success();
   }
 };

@@ -1,5 +1,6 @@
-// Walks each program as the device will run it and keeps account of what every byte holds. What a launch reads must still be there, what it
-// writes may touch an operand only where its kernel allows that, and at the end every variable and result must be in its place.
+// Walks each program as the device will run it and keeps account of what every byte holds. What a launch reads must
+// still be there, what it writes may touch an operand only where its kernel allows that, and at the end every variable
+// and result must be in its place.
 #include "passes/Memory.h"
 #include "passes/MemoryContents.h"
 #include "passes/Passes.h"
@@ -37,7 +38,8 @@ private:
     if (place.getBytes() != bytesOf(value))
       return where->emitOpError() << "needs " << bytesOf(value) << " bytes, has " << place;
     if (place.getOffset() < 0 || place.getOffset() % kAlignment != 0 || place.getEnd() > spaceBytes(place.getSpace()))
-      return where->emitOpError() << "lies at " << place << ", which is not aligned or beyond the space's " << spaceBytes(place.getSpace()) << " bytes";
+      return where->emitOpError() << "lies at " << place << ", which is not aligned or beyond the space's "
+                                  << spaceBytes(place.getSpace()) << " bytes";
     buffers[value] = place;
     return success();
   }
@@ -120,7 +122,8 @@ private:
       return checkInVariable(op, get, get.getVariableAttr().getAttr());
     }
     if (auto set = dyn_cast<SetOp>(op)) {
-      if (failed(checkHolds(&op, set.getValue(), "the new value")) || failed(checkInVariable(op, set.getValue(), set.getVariableAttr().getAttr())))
+      if (failed(checkHolds(&op, set.getValue(), "the new value")) ||
+          failed(checkInVariable(op, set.getValue(), set.getVariableAttr().getAttr())))
         return failure();
       current[set.getVariableAttr().getAttr()] = owners.lookup(rootOf(set.getValue()));
     }
@@ -137,7 +140,8 @@ private:
 
   LogicalResult checkInVariable(Operation &op, Value value, StringAttr variable) {
     if (buffers[value] != variablePlaces[variable])
-      return op.emitOpError() << "the value lies at " << buffers[value] << ", the variable at " << variablePlaces[variable];
+      return op.emitOpError() << "the value lies at " << buffers[value] << ", the variable at "
+                              << variablePlaces[variable];
     return success();
   }
 
@@ -152,7 +156,8 @@ private:
           return failure();
       for (OpResult other : op.getResults().take_front(result.getResultNumber()))
         if (buffers[result].overlaps(buffers[other]))
-          return op.emitOpError() << "results " << other.getResultNumber() << " and " << result.getResultNumber() << " overlap at " << buffers[result];
+          return op.emitOpError() << "results " << other.getResultNumber() << " and " << result.getResultNumber()
+                                  << " overlap at " << buffers[result];
     }
     for (OpResult result : op.getResults())
       writeValue(result);
@@ -163,10 +168,13 @@ private:
     BufferAttr read = buffers[operand.get()], written = buffers[result];
     bool isTied = tiedOperand(result) == &operand;
     if (isTied && read != written)
-      return op.emitOpError() << "result " << result.getResultNumber() << " must lie in its operand's buffer " << read << ", lies at " << written;
-    bool mayShare = read == written && cast<KernelOpInterface>(op).canShareBuffer(operand.getOperandNumber(), result.getResultNumber());
+      return op.emitOpError() << "result " << result.getResultNumber() << " must lie in its operand's buffer " << read
+                              << ", lies at " << written;
+    bool mayShare = read == written &&
+                    cast<KernelOpInterface>(op).canShareBuffer(operand.getOperandNumber(), result.getResultNumber());
     if (read.overlaps(written) && !isTied && !mayShare)
-      return op.emitOpError() << "result " << result.getResultNumber() << " at " << written << " overlaps operand " << operand.getOperandNumber() << " at " << read;
+      return op.emitOpError() << "result " << result.getResultNumber() << " at " << written << " overlaps operand "
+                              << operand.getOperandNumber() << " at " << read;
     return success();
   }
 
@@ -180,7 +188,8 @@ private:
     }
     for (auto variable : module.getOps<VariableOp>())
       if (!contents.holds(variablePlaces[variable.getSymNameAttr()], current[variable.getSymNameAttr()]))
-        return exit->emitOpError() << "variable " << variable.getSymNameAttr() << " does not hold its value at the end of the program";
+        return exit->emitOpError() << "variable " << variable.getSymNameAttr()
+                                   << " does not hold its value at the end of the program";
     for (BlockArgument argument : program.getBody().getArguments())
       if (failed(checkHolds(exit, argument, "argument " + Twine(argument.getArgNumber()))))
         return failure();

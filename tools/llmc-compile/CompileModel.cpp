@@ -78,8 +78,8 @@ private:
     emitted.plan.precision = options.precision;
     emitted.plan.optimizer = options.optimizer;
     for (const Splice &splice : model.splice)
-      emitted.plan.splice.push_back({splice.parameter, static_cast<ElementType>(elementTypeNumber(splice.type)), splice.transform, splice.modelOffset,
-                                     splice.bytes});
+      emitted.plan.splice.push_back({splice.parameter, static_cast<ElementType>(elementTypeNumber(splice.type)),
+                                     splice.transform, splice.modelOffset, splice.bytes});
     emitted.payload.model = std::as_bytes(std::span(model.strippedModel));
   }
 

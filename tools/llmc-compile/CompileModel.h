@@ -9,14 +9,14 @@ namespace llmc {
 struct CompileOptions {
   ImportOptions import;
   std::string output;
-  std::string precision = "fp32";      ///< what the plan says of itself
+  std::string precision = "fp32"; ///< what the plan says of itself
   std::string optimizer = "adamw";
-  std::vector<std::string> isas;       ///< names of the levels to compile for; empty: all
-  std::vector<std::string> disabled;   ///< passes to leave out
-  std::string dumpFolder;              ///< "" or where each pass's result goes
-  std::vector<std::string> dumpAfter;  ///< passes whose result is printed
-  std::string remarks;                 ///< "" or the file of remarks
-  bool isVerbose = false;              ///< the whole ledger and all remarks on screen
+  std::vector<std::string> isas;      ///< names of the levels to compile for; empty: all
+  std::vector<std::string> disabled;  ///< passes to leave out
+  std::string dumpFolder;             ///< "" or where each pass's result goes
+  std::vector<std::string> dumpAfter; ///< passes whose result is printed
+  std::string remarks;                ///< "" or the file of remarks
+  bool isVerbose = false;             ///< the whole ledger and all remarks on screen
 };
 
 /// Compiles a model and says on standard output what it made. The plan appears whole or not at all.

@@ -37,7 +37,8 @@ void printLedger(const Ledger &ledger, bool isWhole) {
 
 void printRemarks(const std::vector<Remark> &remarks) {
   for (const Remark &remark : remarks)
-    fmt::print("{} {}{}: {}\n", remark.pass, remark.kind, remark.node.empty() ? "" : " at " + remark.node, remark.message);
+    fmt::print("{} {}{}: {}\n", remark.pass, remark.kind, remark.node.empty() ? "" : " at " + remark.node,
+               remark.message);
 }
 
 //===-- Kernels
@@ -85,12 +86,13 @@ void printKernels(ModuleOp module, const Plan &plan, const std::vector<Remark> &
     ++launches[kernelInfo(launch.kind).name];
   fmt::print("a step: {} launches: {}\n", step ? step->launches.size() : 0, countsText(launches));
   fmt::print("fusions: {} of {} ops: {}\n", numFusions, numOps, countsText(fusions));
-  size_t numDeclined = std::count_if(remarks.begin(), remarks.end(), [](const Remark &remark) { return remark.kind == "declined"; });
+  size_t numDeclined =
+      std::count_if(remarks.begin(), remarks.end(), [](const Remark &remark) { return remark.kind == "declined"; });
   fmt::print("remarks: {} applied, {} declined; --remarks FILE has them\n", remarks.size() - numDeclined, numDeclined);
   fmt::print("code: ");
   for (const TargetPrograms &target : plan.targets)
-    fmt::print("{}{} {:.0f} KiB in {} kernels", &target == &plan.targets.front() ? "" : ", ", target.isa, double(target.codeBytes) / 1024,
-               target.entries.size());
+    fmt::print("{}{} {:.0f} KiB in {} kernels", &target == &plan.targets.front() ? "" : ", ", target.isa,
+               double(target.codeBytes) / 1024, target.entries.size());
   fmt::print("\nFLOPs a token: {:.4g}\n", plan.flopsPerToken);
 }
 
@@ -121,15 +123,19 @@ void printMemory(const Plan &plan) {
   std::map<StateKind, uint64_t> state;
   for (const StateEntry &entry : plan.state)
     state[entry.kind] += entry.buffer.bytes;
-  fmt::print("state: {:.1f} MiB: parameters {:.1f}, optimizer {:.1f}, constants {:.1f}, inputs {:.1f}, outputs {:.1f}; kept gradients {:.1f} when accumulating\n",
-             mib(plan.stateBytes), mib(state[StateKind::parameter]), mib(state[StateKind::moment]), mib(state[StateKind::constant]),
-             mib(state[StateKind::input]), mib(state[StateKind::output]), mib(plan.gradientBytes));
+  fmt::print("state: {:.1f} MiB: parameters {:.1f}, optimizer {:.1f}, constants {:.1f}, inputs {:.1f}, outputs {:.1f}; "
+             "kept gradients {:.1f} when accumulating\n",
+             mib(plan.stateBytes), mib(state[StateKind::parameter]), mib(state[StateKind::moment]),
+             mib(state[StateKind::constant]), mib(state[StateKind::input]), mib(state[StateKind::output]),
+             mib(plan.gradientBytes));
   for (const Program &program : plan.targets.front().programs) {
     std::map<std::string, uint64_t> bytes = peakByCategory(program);
     uint64_t bound = program.arenaLowerBoundBytes;
     double above = bound == 0 ? 0 : 100 * (double(program.arenaBytes) / double(bound) - 1);
-    fmt::print("{:>12}: arena {:.1f} MiB, {:.2f}% above its lower bound; at the peak activations {:.1f}, gradients {:.1f}\n", programKindName(program.kind),
-               mib(program.arenaBytes), above, mib(bytes["activations"]), mib(bytes["gradients"]));
+    fmt::print(
+        "{:>12}: arena {:.1f} MiB, {:.2f}% above its lower bound; at the peak activations {:.1f}, gradients {:.1f}\n",
+        programKindName(program.kind), mib(program.arenaBytes), above, mib(bytes["activations"]),
+        mib(bytes["gradients"]));
   }
 }
 

@@ -20,7 +20,8 @@ Example:
   llmc-compile gpt2.onnx --batch 4 --seq 256 --isa x86-64-v4 --remarks remarks.jsonl -o gpt2.plan)";
 
 /// Words of the command line that later versions take.
-constexpr const char *kReserved[] = {"--bf16", "--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics", "--report"};
+constexpr const char *kReserved[] = {"--bf16", "--cubin", "--recompute",      "--memory",
+                                     "--mesh", "--zero",  "--check-numerics", "--report"};
 
 struct Flags {
   llmc::CompileOptions compile;
@@ -50,23 +51,42 @@ void addModelFlags(CLI::App &app, Flags &flags) {
   auto size = CLI::Range(int64_t{1}, std::numeric_limits<int32_t>::max() + int64_t{0}).description("");
   app.add_option("MODEL", import.path, "the model, an ONNX file")->required()->type_name("");
   app.add_option("-o,--output", flags.compile.output, "the plan to write")->required()->type_name("FILE");
-  app.add_option("--batch", import.batch, "rows of the inputs, where the model leaves them open")->type_name("N")->check(size);
+  app.add_option("--batch", import.batch, "rows of the inputs, where the model leaves them open")
+      ->type_name("N")
+      ->check(size);
   app.add_option("--seq", import.seq, "tokens in a row, where the model leaves them open")->type_name("N")->check(size);
-  app.add_option("--dim", flags.dims, "another open dimension by its name")->type_name("NAME=N")->allow_extra_args(false);
+  app.add_option("--dim", flags.dims, "another open dimension by its name")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
   app.add_option("--loss", import.lossOutput,
-                 "the output that is the loss; default: a scalar output, else cross-entropy of the logits with a new input 'targets'")
+                 "the output that is the loss; default: a scalar output, else cross-entropy of the logits with a new "
+                 "input 'targets'")
       ->type_name("OUTPUT");
-  app.add_option("--optimizer", flags.compile.optimizer, "adamw or sgd")->type_name("WORD")->check(oneOf({"adamw", "sgd"}))->capture_default_str();
-  app.add_option("--decay-rule", import.decayRule, "what decays: matrices, all, or a regular expression on names")->type_name("RULE")->capture_default_str();
-  app.add_option("--dropout", flags.dropout, "keep: the graph's own rates; 0: none")->type_name("WORD")->check(oneOf({"keep", "0"}))->capture_default_str();
-  app.add_flag("--as-exported", import.asExported, "take parameters as the file stores them, though the export looks damaged");
+  app.add_option("--optimizer", flags.compile.optimizer, "adamw or sgd")
+      ->type_name("WORD")
+      ->check(oneOf({"adamw", "sgd"}))
+      ->capture_default_str();
+  app.add_option("--decay-rule", import.decayRule, "what decays: matrices, all, or a regular expression on names")
+      ->type_name("RULE")
+      ->capture_default_str();
+  app.add_option("--dropout", flags.dropout, "keep: the graph's own rates; 0: none")
+      ->type_name("WORD")
+      ->check(oneOf({"keep", "0"}))
+      ->capture_default_str();
+  app.add_flag("--as-exported", import.asExported,
+               "take parameters as the file stores them, though the export looks damaged");
 }
 
 void addTargetFlags(CLI::App &app, Flags &flags) {
   auto *fp32 = app.add_flag("--fp32", flags.isFp32, "compute in f32 (the default)");
   app.add_flag("--tf32", flags.isTf32, "let a GPU multiply in tf32; a CPU computes in f32")->excludes(fp32);
-  app.add_option("--target", flags.targets, "what the plan runs on")->type_name("LIST")->delimiter(',')->check(oneOf({"cpu", "cuda"}))->capture_default_str();
-  app.add_option("--isa", flags.compile.isas, fmt::format("levels to generate code for, of {}; default: all", fmt::join(isaNames(), ", ")))
+  app.add_option("--target", flags.targets, "what the plan runs on")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(oneOf({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--isa", flags.compile.isas,
+                 fmt::format("levels to generate code for, of {}; default: all", fmt::join(isaNames(), ", ")))
       ->type_name("LIST")
       ->delimiter(',')
       ->check(oneOf(isaNames()));
@@ -75,13 +95,18 @@ void addTargetFlags(CLI::App &app, Flags &flags) {
 void addDebugFlags(CLI::App &app, Flags &flags) {
   std::vector<std::string> dumpable = passNames();
   dumpable.insert(dumpable.begin(), "import");
-  app.add_option("--dump-ir", flags.compile.dumpFolder, "write the module after every pass to this folder")->type_name("DIR");
+  app.add_option("--dump-ir", flags.compile.dumpFolder, "write the module after every pass to this folder")
+      ->type_name("DIR");
   app.add_option("--dump-ir-after", flags.compile.dumpAfter, "print the module after this pass on standard error")
       ->type_name("PASS")
       ->allow_extra_args(false)
       ->check(oneOf(dumpable));
-  app.add_option("--disable-pass", flags.compile.disabled, "leave a pass out")->type_name("PASS")->allow_extra_args(false)->check(oneOf(passNames()));
-  app.add_option("--remarks", flags.compile.remarks, "what each pass did and declined, one JSON a line")->type_name("FILE");
+  app.add_option("--disable-pass", flags.compile.disabled, "leave a pass out")
+      ->type_name("PASS")
+      ->allow_extra_args(false)
+      ->check(oneOf(passNames()));
+  app.add_option("--remarks", flags.compile.remarks, "what each pass did and declined, one JSON a line")
+      ->type_name("FILE");
   app.add_flag("--verbose", flags.compile.isVerbose, "every parameter and remark on screen");
 }
 
@@ -89,7 +114,8 @@ void addDebugFlags(CLI::App &app, Flags &flags) {
 std::string addDim(const std::string &text, llmc::ImportOptions &import) {
   size_t equals = text.rfind('=');
   int64_t size = 0;
-  if (equals == std::string::npos || equals == 0 || !CLI::detail::lexical_cast(text.substr(equals + 1), size) || size < 1)
+  if (equals == std::string::npos || equals == 0 || !CLI::detail::lexical_cast(text.substr(equals + 1), size) ||
+      size < 1)
     return fmt::format("--dim {}: expected NAME=N with N of 1 or more", text);
   import.dims[text.substr(0, equals)] = size;
   return "";
@@ -110,7 +136,9 @@ std::string conflict(Flags &flags) {
 
 int main(int argc, char **argv) {
   Flags flags;
-  CLI::App app("Compiles an ONNX model into a plan: its whole training step as machine code, a schedule and a memory layout.", "llmc-compile");
+  CLI::App app(
+      "Compiles an ONNX model into a plan: its whole training step as machine code, a schedule and a memory layout.",
+      "llmc-compile");
   app.footer(kFooter);
   addModelFlags(app, flags);
   addTargetFlags(app, flags);

@@ -43,7 +43,9 @@ void PassWatch::dump(StringRef pass, Operation *module) {
   if (options.folder.empty() && !isShown)
     return;
   OpPrintingFlags flags;
-  flags.elideLargeElementsAttrs(kMaxPrintedElements).elideLargeResourceString(kMaxPrintedElements).enableDebugInfo(true, /*prettyForm=*/true);
+  flags.elideLargeElementsAttrs(kMaxPrintedElements)
+      .elideLargeResourceString(kMaxPrintedElements)
+      .enableDebugInfo(true, /*prettyForm=*/true);
   std::string text;
   llvm::raw_string_ostream stream(text);
   module->print(stream, flags);
