@@ -6,7 +6,6 @@ using namespace mlir;
 
 namespace llmc {
 
-static constexpr int64_t kMostElements = int64_t(1) << 38;
 static constexpr int64_t kMostConstantElements = int64_t(1) << 26;
 static constexpr double kMostConstantFlops = 1e9;
 

@@ -6,6 +6,7 @@
 // check once.
 #pragma once
 
+#include "frontend/ModelFile.h"
 #include "ir/Dialect.h"
 
 #include "mlir/IR/Builders.h"

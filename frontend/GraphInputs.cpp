@@ -129,8 +129,7 @@ private:
         open += (open.empty() ? "" : "; ") + describeOpen(input, place, name);
         continue;
       }
-      constexpr int64_t kMost = int64_t(1) << 38;
-      if (*size < 1 || *size > kMost / count)
+      if (*size < 1 || *size > kMostElements / count)
         return LogicalResult(fileError(context, file.path)
                              << "input " << inQuotes(input.name()) << ": dimension " << place << " of size " << *size
                              << " leaves nothing to train, or too much");

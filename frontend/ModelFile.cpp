@@ -18,7 +18,6 @@ namespace llmc {
 
 static constexpr uint64_t kLargestModel = uint64_t(2) << 30; // Protobuf's own limit
 static constexpr int kDeepestNesting = 100;
-static constexpr int64_t kFirstOpset = 7, kLastOpset = 26;
 static constexpr int64_t kFirstIrVersion = 3;
 // onnx.proto's field numbers.
 static constexpr uint32_t kModelGraph = 7, kGraphInitializer = 5, kTensorRawData = 9;
@@ -118,9 +117,9 @@ static LogicalResult checkVersions(MLIRContext *context, ModelFile &file) {
   for (const onnx::OperatorSetIdProto &opset : file.model.opset_import())
     if (opset.domain().empty() || opset.domain() == "ai.onnx")
       file.opset = opset.version();
-  if (file.opset < kFirstOpset || file.opset > kLastOpset)
+  if (file.opset < kOldestOpset || file.opset > kNewestOpset)
     return fileError(context, file.path) << "opset " << file.opset << " of ai.onnx is not known; expected "
-                                         << kFirstOpset << " to " << kLastOpset;
+                                         << kOldestOpset << " to " << kNewestOpset;
   return success();
 }
 

@@ -14,6 +14,11 @@
 
 namespace llmc {
 
+/// The opsets of ONNX's own domain that are read.
+inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
+/// No tensor of a model may have more elements: a terabyte of f32.
+inline constexpr int64_t kMostElements = int64_t(1) << 38;
+
 /// Where an initializer of the main graph lies in the file.
 struct InitializerBytes {
   llvm::StringRef message; ///< the TensorProto

@@ -100,7 +100,5 @@ llvm::ArrayRef<OnnxOp> onnxSequenceOps();
 
 /// All rows.
 llvm::SmallVector<OnnxOp> allOnnxOps();
-/// The newest opset that rows reach.
-inline constexpr int64_t kNewestOpset = 26;
 
 } // namespace llmc

@@ -121,7 +121,7 @@ static LogicalResult importTile(OnnxNode &node) {
     return node.error("needs one repeat for each of " + Twine(rankOf(a)) + " dimensions");
   SmallVector<int64_t> split, repeated, shape;
   for (auto [size, repeat] : llvm::zip_equal(shapeOf(a), *repeats)) {
-    if (repeat < 0 || repeat > (int64_t(1) << 38) / std::max<int64_t>(size, 1))
+    if (repeat < 0 || repeat > kMostElements / std::max<int64_t>(size, 1))
       return node.error("repeats " + shapeText(*repeats) + " are negative or too many");
     if (repeat != 1) {
       split.push_back(1);

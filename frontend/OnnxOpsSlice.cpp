@@ -127,7 +127,7 @@ static LogicalResult importPad(OnnxNode &node) {
     if (failed(axis))
       return failure();
     int64_t low = (**pads)[i], high = (**pads)[axes.size() + i], size = shapeOf(a)[*axis];
-    if (low < -size || high < -size || low + high < -size || std::max(low, high) > (int64_t(1) << 38))
+    if (low < -size || high < -size || low + high < -size || std::max(low, high) > kMostElements)
       return node.error("pads " + Twine(low) + " and " + Twine(high) + " do not fit dimension " + Twine(size));
     // Negative pads take elements away.
     a = node.slice(a, *axis, std::max<int64_t>(-low, 0), size + std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0));

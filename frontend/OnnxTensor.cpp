@@ -22,7 +22,6 @@ constexpr TypeRow kTypes[] = {{onnx::TensorProto::FLOAT, 4},    {onnx::TensorPro
                               {onnx::TensorProto::BFLOAT16, 2}, {onnx::TensorProto::DOUBLE, 8},
                               {onnx::TensorProto::INT64, 8},    {onnx::TensorProto::INT32, 4},
                               {onnx::TensorProto::BOOL, 1}};
-constexpr int64_t kMostElements = int64_t(1) << 38;
 } // namespace
 
 static uint64_t elementBytes(int onnxType) {
