@@ -86,16 +86,40 @@ private:
       copyElements<uint8_t>(place, r, c);
   }
 
-  /// In tiles that stay in the cache from the first of their rows to the last.
   template <typename T> static void copyElements(Place place, const Loop &r, const Loop &c) {
-    constexpr int64_t kTile = 16;
     const T *from = reinterpret_cast<const T *>(place.src);
     T *to = reinterpret_cast<T *>(place.dst);
-    for (int64_t i0 = 0; i0 < r.size; i0 += kTile)
-      for (int64_t j0 = 0; j0 < c.size; j0 += kTile)
-        for (int64_t i = i0; i < std::min(i0 + kTile, r.size); ++i)
-          for (int64_t j = j0; j < std::min(j0 + kTile, c.size); ++j)
-            to[i * r.dst + j * c.dst] = from[i * r.src + j * c.src];
+    if (r.src == 1 && c.dst == 1)
+      return transpose(from, to, r, c);
+    for (int64_t i = 0; i < r.size; ++i)
+      for (int64_t j = 0; j < c.size; ++j)
+        to[i * r.dst + j * c.dst] = from[i * r.src + j * c.src];
+  }
+
+  /// Tile by tile through a small buffer: each line of src is read once and whole, each line of dst written so,
+  /// whatever cache sets the strides fall into.
+  template <typename T> static void transpose(const T *from, T *to, const Loop &r, const Loop &c) {
+    constexpr int64_t kTile = 64 / sizeof(T);
+    T tile[kTile][kTile];
+    for (int64_t j0 = 0; j0 < c.size; j0 += kTile)
+      for (int64_t i0 = 0; i0 < r.size; i0 += kTile) {
+        const int64_t columns = std::min(kTile, c.size - j0), rows = std::min(kTile, r.size - i0);
+        if (columns == kTile && rows == kTile)
+          gather<kTile>(from + i0 + j0 * c.src, c.src, tile, kTile, kTile);
+        else
+          gather<kTile>(from + i0 + j0 * c.src, c.src, tile, rows, columns);
+        for (int64_t i = 0; i < rows; ++i)
+          std::memcpy(to + (i0 + i) * r.dst + j0, tile[i], static_cast<size_t>(columns) * sizeof(T));
+      }
+  }
+
+  /// Inlined for each caller, so that whole tiles have constant bounds.
+  template <int64_t kTile, typename T>
+  static inline __attribute__((always_inline)) void gather(const T *from, int64_t stride, T (&tile)[kTile][kTile],
+                                                           int64_t rows, int64_t columns) {
+    for (int64_t j = 0; j < columns; ++j)
+      for (int64_t i = 0; i < rows; ++i)
+        tile[i][j] = from[i + j * stride];
   }
 };
 } // namespace

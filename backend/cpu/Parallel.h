@@ -27,14 +27,17 @@ inline Share shareOf(int64_t count, int thread, int threads, int64_t grain = 1) 
   return {std::min(count, begin * grain), std::min(count, end * grain)};
 }
 
-/// Calls body(begin, end) with contiguous shares of [0, count) on as many threads as there are grains, at most
-/// `threads`.
+/// Calls body(begin, end) with contiguous shares of [0, count) on as many threads as there are grains, at most `threads`.
+/// Threads without a share take part all the same: a smaller team would end threads that the next launch starts again.
 template <typename Body> void forShares(int64_t count, int threads, int64_t grain, Body &&body) {
   if (count <= 0)
     return;
-  int64_t pieces = (count + grain - 1) / grain;
-  int used = static_cast<int>(std::min<int64_t>(threads, pieces));
-  onThreads(used, [&](int thread) {
+  if (count <= grain || threads <= 1)
+    return body(int64_t(0), count);
+  int used = static_cast<int>(std::min<int64_t>(threads, (count + grain - 1) / grain));
+  onThreads(threads, [&](int thread) {
+    if (thread >= used)
+      return;
     Share share = shareOf(count, thread, used, grain);
     if (share.begin < share.end)
       body(share.begin, share.end);
@@ -48,7 +51,7 @@ template <typename Body> void forTasks(int64_t tasks, int threads, Body &&body) 
       body(task, 0);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(std::min<int64_t>(threads, tasks))) schedule(dynamic)
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (int64_t task = 0; task < tasks; ++task)
     body(task, omp_get_thread_num());
 }

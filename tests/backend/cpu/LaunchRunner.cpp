@@ -91,7 +91,7 @@ LaunchRunner &LaunchRunner::place(const std::string &name, const void *data, siz
   return *this;
 }
 
-Status LaunchRunner::run() {
+Result<std::unique_ptr<PreparedProgram>> LaunchRunner::prepare() {
   device = openTestDevice(threads);
   uint64_t arenaBytes = 0;
   for (const auto &[name, bytes] : initial) {
@@ -111,7 +111,11 @@ Status LaunchRunner::run() {
   program.arenaBytes = arenaBytes;
   DeviceSpaces spaces;
   spaces.arena = arena;
-  auto prepared = device->prepare(program, spaces);
+  return device->prepare(program, spaces);
+}
+
+Status LaunchRunner::run() {
+  auto prepared = prepare();
   LLMC_RETURN_IF_ERROR(prepared);
   LLMC_RETURN_IF_ERROR((*prepared)->run());
   for (const BufferRef &ref : launch.operands)

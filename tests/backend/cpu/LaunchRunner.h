@@ -34,6 +34,8 @@ public:
   template <typename T> LaunchRunner &operand(const std::string &name, const std::vector<T> &values) {
     return place(name, values.data(), values.size() * sizeof(T));
   }
+  /// Opens the device, places the operands and makes the launch ready; valid while this object lives.
+  Result<std::unique_ptr<PreparedProgram>> prepare();
   /// Prepares and runs once; also fails when a guard was overwritten.
   Status run();
   /// An operand's content after run().
