@@ -31,20 +31,23 @@ public:
   }
 
   Status run() {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(options.import.path, options.output, ignored))
+      return Error{options.output + ": the plan would replace the model"};
     FailureOr<ImportedModel> model = timed("import", [&] { return importOnnx(context, options.import); });
     if (failed(model))
       return diagnostics.error(options.import.path + ": the import failed");
-    printLedger(model->ledger, options.isVerbose);
-    LLMC_RETURN_IF_ERROR(runPasses(*model->module));
+    Status passed = runPasses(*model->module);
+    if (!options.remarks.empty()) // also where a pass failed: they say why
+      LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
+    LLMC_RETURN_IF_ERROR(passed);
     FailureOr<EmittedPlan> emitted = timed("code", [&] { return emitPlan(*model->module, chosenIsas()); });
     if (failed(emitted))
       return diagnostics.error("the code could not be generated");
     addSource(*model, *emitted);
     Status written = timed("write", [&] { return writePlan(options.output, emitted->plan, emitted->payload); });
     LLMC_RETURN_IF_ERROR(written);
-    if (!options.remarks.empty())
-      LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
-    report(*model->module, emitted->plan);
+    report(*model, emitted->plan);
     return {};
   }
 
@@ -83,10 +86,15 @@ private:
     emitted.payload.model = std::as_bytes(std::span(model.strippedModel));
   }
 
-  void report(ModuleOp module, const Plan &plan) {
+  void report(const ImportedModel &model, const Plan &plan) {
+    printLedger(model.ledger, options.isVerbose);
+    if (!options.import.keepDropout)
+      fmt::print("dropout is off\n");
+    if (options.precision == "tf32")
+      fmt::print("--tf32: a CPU computes in f32\n");
     if (options.isVerbose)
       printRemarks(diagnostics.getRemarks());
-    printKernels(module, plan, diagnostics.getRemarks());
+    printKernels(*model.module, plan, diagnostics.getRemarks());
     printMemory(plan);
     printTimes(record);
     std::error_code error;

@@ -156,12 +156,7 @@ int main(int argc, char **argv) {
   if (llvm::is_contained(flags.targets, "cuda"))
     return llmc::failed(app, {"--target cuda: this build has no CUDA target; it has: cpu"});
   flags.compile.import.keepDropout = flags.dropout == "keep";
-  if (flags.dropout == "0")
-    fmt::print("dropout is off\n");
-  if (flags.isTf32) {
-    flags.compile.precision = "tf32";
-    fmt::print("--tf32: a CPU computes in f32\n");
-  }
+  flags.compile.precision = flags.isTf32 ? "tf32" : "fp32";
   if (llmc::Status status = llmc::compileModel(flags.compile); !status)
     return llmc::failed(app, status.error());
   return 0;

@@ -1,0 +1,110 @@
+# llmc-compile from outside: what it says and writes, and every refusal's exact words.
+import json
+import os
+import subprocess
+import unittest
+
+from ToolCase import ToolCase
+
+HELP = "\nRun with --help for more information."
+OPTIONAL = ["canonicalize", "cse", "raise-norm", "raise-activation", "raise-attention", "raise-cross-entropy", "flatten-rows",
+            "fuse-epilogue", "fuse", "schedule"]
+REQUIRED = ["scale-loss", "build-gradients", "build-programs", "decompose", "materialize-constants", "plan-memory", "verify-plannable"]
+ISAS = ["x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"]
+
+
+class LlmcCompile(ToolCase):
+    tool = "llmc-compile"
+
+    def setUp(self):
+        super().setUp()
+        gpt = os.path.join(os.environ["LLMC_BIN"], "llmc-gpt")
+        flags = "--layers 1 --heads 2 --width 16 --vocab 11 --context 8 --batch 2 -o m.onnx".split()
+        subprocess.run([gpt, *flags], cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+
+    def test_says_what_it_made(self):
+        printed = self.succeed("m.onnx", "-o", "m.plan")
+        for text in ["parameters: 16 tensors", "transformer.wte.weight", "input input_ids: tokens\n", "input targets: labels\n",
+                     "a step: ", "fusions: ", "FLOPs a token: ", "state: ", "step-fused: arena ", "above its lower bound",
+                     "code: x86-64-v3 ", "import 0.", "m.plan: "]:
+            self.assertIn(text, printed)
+        self.assertEqual(self.files(), ["m.onnx", "m.plan"])
+
+    def test_same_model_same_bytes_and_flags_that_change_them(self):
+        self.succeed("m.onnx", "-o", "a.plan")
+        self.succeed("m.onnx", "-o", "b.plan", "--fp32", "--target", "cpu", "--isa", ",".join(reversed(ISAS)), "--verbose")
+        self.assertEqual(self.read("a.plan"), self.read("b.plan"))
+        self.succeed("m.onnx", "-o", "c.plan", "--optimizer", "sgd", "--isa", ISAS[0])
+        self.assertLess(len(self.read("c.plan")), len(self.read("a.plan")))
+
+    def test_words_for_what_a_flag_does(self):
+        isa = ["--isa", ISAS[0]]
+        self.assertIn("dropout is off\n", self.succeed("m.onnx", "-o", "m.plan", "--dropout", "0", *isa))
+        self.assertIn("--tf32: a CPU computes in f32\n", self.succeed("m.onnx", "-o", "m.plan", "--tf32", *isa))
+        self.assertEqual(self.succeed("m.onnx", "-o", "m.plan", "--decay-rule", "all", "--verbose", *isa).count(" decays "), 16)
+
+    def test_dumps_after_every_pass(self):
+        self.succeed("m.onnx", "-o", "m.plan", "--dump-ir", "ir/dumps", "--isa", ISAS[0])
+        dumps = sorted(os.listdir(self.path("ir/dumps")))
+        self.assertEqual(dumps[:2], ["00-import.mlir", "01-canonicalize.mlir"])
+        self.assertEqual([name[3:-5] for name in dumps[-3:]], ["schedule", "plan-memory", "verify-plannable"])
+        self.assertIn(b"llmc.buffers", self.read("ir/dumps/" + dumps[-1]))
+        done = self.run_tool("m.onnx", "-o", "m.plan", "--dump-ir-after", "decompose", "--dump-ir-after", "import", "--isa", ISAS[0])
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(text.count("// -----// after "), 2)
+        self.assertLess(text.index("// -----// after import //"), text.index("// -----// after decompose //"))
+
+    def test_remarks_are_json_lines(self):
+        self.succeed("m.onnx", "-o", "m.plan", "--remarks", "r.jsonl", "--isa", ISAS[0])
+        remarks = [json.loads(line) for line in self.read("r.jsonl").splitlines()]
+        for remark in remarks:
+            self.assertEqual(list(remark), ["pass", "node", "kind", "message"])
+            self.assertIn(remark["kind"], ["applied", "declined", "info"])
+        self.assertTrue({"raise-attention", "fuse", "plan-memory", "schedule"} <= {remark["pass"] for remark in remarks})
+        self.assertTrue(any(remark["node"].startswith("transformer.h.0") for remark in remarks))
+
+    def test_every_optional_pass_can_be_left_out(self):
+        for name in OPTIONAL:
+            self.succeed("m.onnx", "-o", "m.plan", "--isa", ISAS[0], "--disable-pass", name)
+        flags = [word for name in OPTIONAL for word in ("--disable-pass", name)]
+        self.succeed("m.onnx", "-o", "m.plan", "--isa", ISAS[0], *flags)
+        for name in REQUIRED:
+            self.fail(2, f"llmc-compile: --disable-pass {name}: there is no plan without this pass" + HELP,
+                      "m.onnx", "-o", "x.plan", "--disable-pass", name)
+
+    def test_wrong_flags(self):
+        def refuse(message, *flags):
+            self.fail(2, "llmc-compile: " + message + HELP, *flags)
+
+        refuse("MODEL is required")
+        refuse("--output is required", "m.onnx")
+        refuse(f"--isa: v9 not in {{{','.join(ISAS)}}}", "m.onnx", "-o", "x", "--isa", "v9")
+        refuse("--target: gpu not in {cpu,cuda}", "m.onnx", "-o", "x", "--target", "gpu")
+        refuse("--optimizer: adam not in {adamw,sgd}", "m.onnx", "-o", "x", "--optimizer", "adam")
+        refuse("--dropout: 1 not in {keep,0}", "m.onnx", "-o", "x", "--dropout", "1")
+        refuse("--fp32 excludes --tf32", "m.onnx", "-o", "x", "--fp32", "--tf32")
+        refuse("--batch: Value 0 not in range 1 to 2147483647", "m.onnx", "-o", "x", "--batch", "0")
+        for dim in ["T", "=3", "T=0", "T=x"]:
+            refuse(f"--dim {dim}: expected NAME=N with N of 1 or more", "m.onnx", "-o", "x", "--dim", dim)
+        for flag in ["--bf16", "--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics", "--report"]:
+            refuse(f"{flag}: not built yet", "m.onnx", "-o", "x", flag)
+            self.assertNotIn(flag, self.succeed("--help"))
+        refuse("The following argument was not expected: --quick", "m.onnx", "-o", "x", "--quick")
+
+    def test_inputs_that_cannot_be_compiled(self):
+        def refuse(message, *flags):
+            self.fail(1, "llmc-compile: " + message, *flags)
+
+        refuse("no.onnx: cannot be read: No such file or directory", "no.onnx", "-o", "x")
+        refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
+        refuse("m.onnx: the plan would replace the model", "m.onnx", "-o", "./m.onnx".removeprefix("./"))
+        refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
+        refuse("no/r: cannot create: No such file or directory", "m.onnx", "-o", "x", "--remarks", "no/r")
+        refuse("m.onnx: --loss 'perplexity': there is no such output; there are 'loss', 'logits'",
+               "m.onnx", "-o", "x", "--loss", "perplexity")
+        refuse("m.onnx: --batch 3: input 'input_ids' has shape [2, 8] in the model", "m.onnx", "-o", "x", "--batch", "3")
+
+
+if __name__ == "__main__":
+    unittest.main()
