@@ -83,3 +83,21 @@ llmc.program @scalars "forward" (%x: tensor<48xf32> {llmc.name = "x"}) -> (tenso
   %y = llmc.mul %x, %l : (tensor<48xf32>, tensor<f32>) -> tensor<48xf32>
   llmc.return %y : tensor<48xf32>
 }
+
+// Variables are read first and written last.
+// CHECK-LABEL: @variables
+// CHECK-NEXT: llmc.get @u
+// CHECK-NEXT: llmc.get @v
+// CHECK-NEXT: llmc.fusion
+// CHECK: llmc.set @v
+// CHECK-NEXT: llmc.return
+llmc.program @variables "step" (%x: tensor<48xf32> {llmc.name = "x"}) -> (tensor<48xf32> {llmc.name = "y"}) {
+  %u = llmc.get @u : tensor<48xf32>
+  %a = llmc.mul %x, %u : (tensor<48xf32>, tensor<48xf32>) -> tensor<48xf32>
+  llmc.set @v, %a : tensor<48xf32>
+  %v = llmc.get @v : tensor<48xf32>
+  %y = llmc.mul %a, %v : (tensor<48xf32>, tensor<48xf32>) -> tensor<48xf32>
+  llmc.return %y : tensor<48xf32>
+}
+llmc.variable @u "parameter" tensor<48xf32> = dense<1.0> : tensor<48xf32>
+llmc.variable @v "parameter" tensor<48xf32> = dense<1.0> : tensor<48xf32>
