@@ -4,6 +4,7 @@
 #include "tests/backend/cpu/LaunchRunner.h"
 
 #include <cmath>
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace llmc::test {
@@ -193,6 +194,20 @@ TEST(MatMul, SameBitsWhenRunAgain) {
   ASSERT_TRUE(first.run().ok());
   ASSERT_TRUE(second.run().ok());
   EXPECT_EQ(first.result<float>("dst"), second.result<float>("dst"));
+}
+
+TEST(MatMul, UsesTheDevicesThreadsAndNoOthers) {
+  LaunchRunner zero(KernelKind::Zero, 3);
+  zero.operand("dst", std::vector<float>(100000));
+  ASSERT_TRUE(zero.run().ok()); // our own threads
+  for (bool hasBias : {false, true})
+    check({.m = 300, .n = 300, .k = 300, .hasBias = hasBias, .threads = 3});
+  std::ifstream status("/proc/self/status");
+  int threads = 0;
+  for (std::string word; status >> word && threads == 0;)
+    if (word == "Threads:")
+      status >> threads;
+  EXPECT_EQ(threads, 3);
 }
 
 /// Packs, then multiplies by what was packed.
