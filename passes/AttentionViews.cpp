@@ -181,7 +181,7 @@ Value buildTokenMajor(OpBuilder &builder, Location loc, const HeadTensor &tensor
     sizes[int(part.axis)] *= part.size;
     shape.push_back(part.size);
   }
-  llvm::stable_sort(order, [&](int64_t a, int64_t b) { return isBefore(parts[a], parts[b]); });
+  llvm::sort(order, [&](int64_t a, int64_t b) { return isBefore(parts[a], parts[b]); });
   if (!llvm::is_sorted(order))
     value = transpose(reshape(value, shape), order);
   return reshape(value, {sizes[int(HeadAxis::batch)], sizes[int(HeadAxis::token)],
