@@ -4,6 +4,8 @@
 #include "passes/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 
@@ -82,6 +84,10 @@ struct Fuse : impl::FuseBase<Fuse> {
       FusionOp fusion = buildFusion(builder, *node);
       if (node->ops.size() > 1)
         fusion.emitRemark("fused ") << node->ops.size() << " ops over " << fusion.getRows() << " x " << fusion.getCols();
+      // What forward and backward pass both compute (a norm's statistics) is computed once, now that it is one kernel.
+      IRRewriter rewriter(builder);
+      DominanceInfo dominance(fusion);
+      eliminateCommonSubExpressions(rewriter, dominance, fusion);
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))

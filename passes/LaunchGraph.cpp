@@ -62,7 +62,6 @@ static bool isVariableValue(mlir::Value root) {
 }
 
 void LaunchGraph::addValues() {
-  DenseMap<mlir::Value, unsigned> indexOf;
   // Memory whose last version is a variable's or the program's result takes no room in the arena.
   DenseSet<mlir::Value> outside;
   for (Node &node : nodes)
@@ -88,12 +87,17 @@ void LaunchGraph::addValues() {
         node.touches.push_back(*index);
         values[*index].users.push_back(i);
       }
-    addSharable(node, indexOf);
+    addSharable(node);
   }
 }
 
+std::optional<unsigned> LaunchGraph::valueOf(mlir::Value root) const {
+  auto found = indexOf.find(memoryOf(root));
+  return found == indexOf.end() ? std::nullopt : std::optional(found->second);
+}
+
 /// Each result takes the place of at most one operand, and each operand's place is taken once.
-void LaunchGraph::addSharable(Node &node, const DenseMap<mlir::Value, unsigned> &indexOf) {
+void LaunchGraph::addSharable(Node &node) {
   llvm::SmallDenseSet<mlir::Value> taken;
   for (OpResult result : node.op->getResults())
     for (mlir::Value operand : node.op->getOperands()) {

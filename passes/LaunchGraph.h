@@ -30,11 +30,15 @@ public:
 
   llvm::ArrayRef<Node> getNodes() const { return nodes; }
   llvm::ArrayRef<Value> getValues() const { return values; }
+  /// The node of a launch, set or return.
+  unsigned nodeOfOp(mlir::Operation *op) const { return nodeOf.at(op); }
+  /// The value whose memory `root` is; nothing for what the program does not compute.
+  std::optional<unsigned> valueOf(mlir::Value root) const;
 
 private:
   void addNodes(ProgramOp program);
   void addValues();
-  void addSharable(Node &node, const llvm::DenseMap<mlir::Value, unsigned> &indexOf);
+  void addSharable(Node &node);
   void addHazards(llvm::MapVector<mlir::StringAttr, VariableUses> &variables);
   void addReadersFirst(mlir::Value root, unsigned writer);
   void addEdge(unsigned before, unsigned after);
@@ -43,6 +47,7 @@ private:
   std::vector<Node> nodes;
   std::vector<Value> values;
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
+  llvm::DenseMap<mlir::Value, unsigned> indexOf; ///< of the first version of each value's memory
 };
 
 /// The arena's bytes while nodes run one after the other: what each adds, and what dies with it.

@@ -104,6 +104,13 @@ def Schedule : Llmc_Pass<"schedule"> {
     An update runs as soon as its gradient is complete and nothing reads the old value any more; else the order of the graph is kept.
   }];
 }
+def Recompute : Llmc_Pass<"recompute"> {
+  let summary = "compute cheap values of the forward pass again in the backward pass, where keeping them makes the peak";
+  let description = [{
+    After the schedule, because that decides where the peak is. Before: `%g = fusion(%h) {gelu}`, read by the next matmul and, much later, by its
+    gradient. After: a second fusion in front of the gradient. Only what can be computed from values that are alive there anyway.
+  }];
+}
 def PlanMemory : Llmc_Pass<"plan-memory"> {
   let summary = "give every value a space and an offset";
   let description = [{

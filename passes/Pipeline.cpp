@@ -55,6 +55,8 @@ static ArrayRef<Step> steps() {
       {"fuse", true, createFuseOrSingle},
       {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},
       {"schedule", true, [](const PipelineOptions &) { return createSchedule(); }},
+      // Needs to know where the peak is, and moves nothing.
+      {"recompute", true, [](const PipelineOptions &) { return createRecompute(); }},
       {"plan-memory", false, [](const PipelineOptions &) { return createPlanMemory(); }},
       {"verify-plannable", false, [](const PipelineOptions &) { return createVerifyPlannable(); }},
   };

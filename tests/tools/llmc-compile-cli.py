@@ -4,11 +4,13 @@ import os
 import subprocess
 import unittest
 
+import onnx
+
 from ToolCase import ToolCase
 
 HELP = "\nRun with --help for more information."
 OPTIONAL = ["canonicalize", "cse", "raise-norm", "raise-activation", "raise-attention", "raise-cross-entropy", "flatten-rows",
-            "fuse-epilogue", "fuse", "schedule"]
+            "fuse-epilogue", "fuse", "schedule", "recompute"]
 REQUIRED = ["scale-loss", "build-gradients", "build-programs", "decompose", "materialize-constants", "plan-memory", "verify-plannable"]
 ISAS = ["x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"]
 
@@ -47,7 +49,7 @@ class LlmcCompile(ToolCase):
         self.succeed("m.onnx", "-o", "m.plan", "--dump-ir", "ir/dumps", "--isa", ISAS[0])
         dumps = sorted(os.listdir(self.path("ir/dumps")))
         self.assertEqual(dumps[:2], ["00-import.mlir", "01-canonicalize.mlir"])
-        self.assertEqual([name[3:-5] for name in dumps[-3:]], ["schedule", "plan-memory", "verify-plannable"])
+        self.assertEqual([name[3:-5] for name in dumps[-3:]], ["recompute", "plan-memory", "verify-plannable"])
         self.assertIn(b"llmc.buffers", self.read("ir/dumps/" + dumps[-1]))
         done = self.run_tool("m.onnx", "-o", "m.plan", "--dump-ir-after", "decompose", "--dump-ir-after", "import", "--isa", ISAS[0])
         text = done.stderr.decode()
@@ -91,6 +93,19 @@ class LlmcCompile(ToolCase):
             refuse(f"{flag}: not built yet", "m.onnx", "-o", "x", flag)
             self.assertNotIn(flag, self.succeed("--help"))
         refuse("The following argument was not expected: --quick", "m.onnx", "-o", "x", "--quick")
+        refuse("--output ./m.onnx and MODEL m.onnx are the same file", "m.onnx", "-o", "./m.onnx")
+        refuse("--remarks m.onnx and MODEL m.onnx are the same file", "m.onnx", "-o", "x", "--remarks", "m.onnx")
+        refuse("--remarks ./x and --output x are the same file", "m.onnx", "-o", "x", "--remarks", "./x")
+
+    def test_no_output_replaces_external_data(self):
+        onnx.save_model(onnx.load(self.path("m.onnx")), self.path("e.onnx"), save_as_external_data=True, location="w.bin", size_threshold=64)
+        before = self.read("w.bin")
+        for flags in [("-o", "w.bin"), ("-o", "x", "--remarks", "./w.bin")]:
+            done = self.run_tool("e.onnx", *flags, "--isa", ISAS[0])
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr.decode(), r"w\.bin and the model's external data \S*w\.bin are the same file\n$")
+        self.assertEqual(self.read("w.bin"), before)
+        self.assertEqual(self.files(), ["e.onnx", "m.onnx", "w.bin"])
 
     def test_inputs_that_cannot_be_compiled(self):
         def refuse(message, *flags):
@@ -98,7 +113,6 @@ class LlmcCompile(ToolCase):
 
         refuse("no.onnx: cannot be read: No such file or directory", "no.onnx", "-o", "x")
         refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
-        refuse("m.onnx: the plan would replace the model", "m.onnx", "-o", "./m.onnx".removeprefix("./"))
         refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
         refuse("no/r: cannot create: No such file or directory", "m.onnx", "-o", "x", "--remarks", "no/r")
         refuse("m.onnx: --loss 'perplexity': there is no such output; there are 'loss', 'logits'",
