@@ -4,10 +4,11 @@
 #include "runtime/Safetensors.h"
 #include "tests/runtime/FakeDevice.h"
 #include "tests/runtime/TinyPlan.h"
-#include "tools/llmc-run/Threads.h"
+#include "tools/Threads.h"
 
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -113,6 +114,30 @@ TEST_F(RunPlanTest, StepsZeroRunsForwardOnly) {
   auto lines = metrics();
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1]["step"], 0);
+}
+
+TEST_F(RunPlanTest, StepsZeroAveragesOverAllMicroBatches) {
+  options.data = tokenFile(4 * 3 + 1);
+  options.steps = 0;
+  options.accumulate = 2;
+  options.exportOutputs = folder.path("o.safetensors");
+  options.metrics = folder.path("m.jsonl");
+  ASSERT_EQ(run(), "");
+  ASSERT_EQ(log.runs.size(), 3u);
+  double sum = 0;
+  for (const FakeRun &one : std::span(log.runs).first(2))
+    for (int64_t label : one.labels)
+      sum += static_cast<double>(label);
+  EXPECT_NE(log.runs[0].labels, log.runs[1].labels);
+  EXPECT_EQ(log.runs[2].labels, log.runs[0].labels) << "the outputs are the first micro-batch's";
+  EXPECT_EQ(log.runs[0].scalar("loss_scale"), static_cast<float>(1.0 / 12));
+  EXPECT_EQ(log.runs[2].scalar("loss_scale"), static_cast<float>(1.0 / 6));
+  EXPECT_THAT(printed, HasSubstr(fmt::format("loss {:.6f} (forward only, over 2 micro-batches)", sum / 12)));
+  EXPECT_THAT(printed, HasSubstr("(forward only, the first micro-batch)"));
+  EXPECT_THAT(printed, HasSubstr("o.safetensors: outputs of the first of 2 micro-batches\n"));
+  auto lines = metrics();
+  EXPECT_NEAR(lines[1]["loss"], sum / 12, 1e-6);
+  EXPECT_EQ(lines[1]["tokens"], 12);
 }
 
 TEST_F(RunPlanTest, ExportsTheFirstStepsGradientsBeforeItsUpdate) {

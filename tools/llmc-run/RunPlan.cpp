@@ -10,7 +10,7 @@
 #include "runtime/Prefetcher.h"
 #include "runtime/Profiler.h"
 #include "runtime/StepProgress.h"
-#include "tools/llmc-run/Threads.h"
+#include "tools/Threads.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -189,19 +189,40 @@ private:
       metrics.emplace(std::move(*started));
     }
     hyper.lr = schedule.at(1);
-    if (numSteps == 0 || !options.exportOutputs.empty()) {
-      Result<double> loss = session->forward(batches[0], hyper);
-      LLMC_RETURN_IF_ERROR(loss);
-      fmt::print(around.out, "loss {:.6f} (forward only)\n", *loss);
-      if (numSteps == 0)
-        LLMC_RETURN_IF_ERROR(record(0, {*loss, std::nullopt, batches[0].numTokens}, millisecondsSince(begin), 0));
-      LLMC_RETURN_IF_ERROR(writeFile(options.exportOutputs, "outputs",
-                                     [&](const std::string &path) { return exportOutputs(*session, path); }));
-    }
+    if (numSteps == 0)
+      LLMC_RETURN_IF_ERROR(forwardOnly(batches, begin));
+    if (!options.exportOutputs.empty())
+      LLMC_RETURN_IF_ERROR(exportFirstOutputs(batches));
     if (!options.exportGrads.empty())
       LLMC_RETURN_IF_ERROR(session->gradients(batches, 1, hyper));
     return writeFile(options.exportGrads, "gradients",
                      [&](const std::string &path) { return exportGradients(*session, path); });
+  }
+
+  /// The run of --steps 0: its line in the metrics has step 0, for no step was taken.
+  Status forwardOnly(std::span<const Batch> batches, Clock::time_point begin) {
+    Result<double> loss = session->forward(batches, hyper);
+    LLMC_RETURN_IF_ERROR(loss);
+    fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
+               batches.size() > 1 ? fmt::format(", over {} micro-batches", batches.size()) : "");
+    int64_t tokens = 0;
+    for (const Batch &batch : batches)
+      tokens += batch.numTokens;
+    return record(0, {*loss, std::nullopt, tokens}, millisecondsSince(begin), 0);
+  }
+
+  /// The first micro-batch by itself, so that the loss among its outputs is the mean over its own labels.
+  Status exportFirstOutputs(std::span<const Batch> batches) {
+    if (numSteps > 0 || batches.size() > 1) {
+      Result<double> loss = session->forward(batches.first(1), hyper);
+      LLMC_RETURN_IF_ERROR(loss);
+      fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
+                 batches.size() > 1 ? ", the first micro-batch" : "");
+    }
+    std::string what =
+        batches.size() > 1 ? fmt::format("outputs of the first of {} micro-batches", batches.size()) : "outputs";
+    return writeFile(options.exportOutputs, what.c_str(),
+                     [&](const std::string &path) { return exportOutputs(*session, path); });
   }
 
   Status step(int64_t number, std::span<const Batch> batches, Clock::time_point begin, double waitMs,

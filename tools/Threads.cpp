@@ -1,6 +1,6 @@
 // The quota is that of cgroup v2 (cpu.max) or v1 (cpu.cfs_*), at the root of the mount a container sees and in the
 // process's own group; half a CPU counts as a whole one.
-#include "tools/llmc-run/Threads.h"
+#include "tools/Threads.h"
 
 #include <algorithm>
 #include <charconv>
