@@ -128,6 +128,9 @@ def main():
         for name in ("nanogpt_loss_legacy17", "hf_gpt2_dynamo18_dynshape", "hf_llama_dynamo23"):
             stripped = pathlib.Path(folder) / "stripped.onnx"
             real = FIXTURES / name / "model.onnx"
+            if not real.exists():
+                print(f"{name}: not among the fixtures here")
+                continue
             options = {"batch": 2, "seq": 32} if "dynshape" in name else {}
             importer(real, asExported=True, stripped=str(stripped), **options)
             # Flip what is structure: bytes of the model that also stand in the stripped one.
