@@ -67,11 +67,18 @@ private:
         return true;
       if (isColumnReduction(op) && d == space.size() - 1)
         return true;
-      for (Value operand : op->getOperands())
-        if (operand.getDefiningOp<IotaOp>())
-          return true;
+      if (readsIota(op))
+        return true;
     }
     return false;
+  }
+
+  /// Whether an iota is copied in for `op`, itself or behind other free ops.
+  static bool readsIota(Operation *op) {
+    return llvm::any_of(op->getOperands(), [](Value operand) {
+      Operation *producer = operand.getDefiningOp();
+      return producer && isFree(producer) && (isa<IotaOp>(producer) || readsIota(producer));
+    });
   }
 
   ArrayRef<int64_t> space;

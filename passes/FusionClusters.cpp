@@ -133,20 +133,25 @@ static size_t countBuffers(const FusionNode &a, const FusionNode &b) {
   return buffers.size();
 }
 
+bool FusionClusters::readsColumnSums(Operation *op, const FusionNode &other) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer)
+      return false;
+    // A free op is copied into the reader's kernel and reads there.
+    return isFree(producer) ? readsColumnSums(producer, other) : isColumnReduction(producer) && byOp.lookup(producer) == &other;
+  });
+}
+
 std::string FusionClusters::whyNot(FusionNode &a, FusionNode &b) const {
   if (!a.isFusible || !b.isFusible)
     return "one is no elementwise op or reduction";
   if (jointSpace(a.space, b.space).empty())
     return "their iteration spaces differ";
   // What a column reduction makes is complete only after the kernel.
-  for (Operation *op : a.ops)
-    for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp(); producer && isColumnReduction(producer) && byOp.lookup(producer) == &b)
-        return "one reads the other's column sums";
-  for (Operation *op : b.ops)
-    for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp(); producer && isColumnReduction(producer) && byOp.lookup(producer) == &a)
-        return "one reads the other's column sums";
+  auto readsColumnSumsOf = [&](FusionNode &other) { return [&](Operation *op) { return readsColumnSums(op, other); }; };
+  if (llvm::any_of(a.ops, readsColumnSumsOf(b)) || llvm::any_of(b.ops, readsColumnSumsOf(a)))
+    return "one reads the other's column sums";
   if (countBuffers(a, b) > kMaxBuffers)
     return "together they have too many buffers";
   return "";

@@ -36,12 +36,12 @@ public:
   std::string tryMerge(mlir::Operation *a, mlir::Operation *b);
   /// All nodes in an order in which they can run.
   llvm::ArrayRef<FusionNode *> nodes() const { return order; }
-  /// The node of an op; null for free ops.
-  FusionNode *nodeOf(mlir::Operation *op) const { return byOp.lookup(op); }
 
 private:
   std::string whyNot(FusionNode &a, FusionNode &b) const;
-  /// Nodes after `from` and before position `limit` that depend on `from`, or "limit is reached" when `from` reaches it by a detour.
+  /// Whether a column reduction in `other` makes an operand of `op`, seeing through free ops.
+  bool readsColumnSums(mlir::Operation *op, const FusionNode &other) const;
+  /// Whether `to` depends on `from` through a third node; `between` gets the nodes before `to` that depend on `from`.
   bool reaches(FusionNode &from, FusionNode &to, llvm::DenseSet<FusionNode *> &between) const;
 
   std::vector<std::unique_ptr<FusionNode>> owned;

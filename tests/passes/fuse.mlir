@@ -101,3 +101,31 @@ llmc.program @variables "step" (%x: tensor<48xf32> {llmc.name = "x"}) -> (tensor
 }
 llmc.variable @u "parameter" tensor<48xf32> = dense<1.0> : tensor<48xf32>
 llmc.variable @v "parameter" tensor<48xf32> = dense<1.0> : tensor<48xf32>
+
+// Column sums are complete after their kernel: what reads them through a free reshape is another one.
+// CHECK-LABEL: @columns_behind_a_reshape
+// CHECK: llmc.fusion
+// CHECK: llmc.reduce_sum
+// CHECK-NEXT: llmc.yield
+// CHECK: llmc.fusion
+// CHECK: llmc.div
+// CHECK: llmc.return
+llmc.program @columns_behind_a_reshape "forward" (%x: tensor<8x1xf32> {llmc.name = "x"}) -> (tensor<8x1xf32> {llmc.name = "y"}) {
+  %e = llmc.exp %x : tensor<8x1xf32>
+  %s = llmc.reduce_sum %e {axes = array<i64: 0>} : (tensor<8x1xf32>) -> tensor<1x1xf32>
+  %r = llmc.reshape %s : (tensor<1x1xf32>) -> tensor<1xf32>
+  %y = llmc.div %e, %r : (tensor<8x1xf32>, tensor<1xf32>) -> tensor<8x1xf32>
+  llmc.return %y : tensor<8x1xf32>
+}
+
+// An iota counts along its own dimension, also behind a free broadcast.
+// CHECK-LABEL: @iota_behind_a_broadcast
+// CHECK: llmc.fusion(%{{.*}}) {{.*}}space = array<i64: 4, 8>
+// CHECK: llmc.iota {dim = 1 : i64} : tensor<1x8xi64>
+// CHECK: llmc.return
+llmc.program @iota_behind_a_broadcast "forward" (%x: tensor<4x8xi64> {llmc.name = "x"}) -> (tensor<4x8xi64> {llmc.name = "y"}) {
+  %i = llmc.iota {dim = 1 : i64} : tensor<1x8xi64>
+  %b = llmc.broadcast_to %i : (tensor<1x8xi64>) -> tensor<4x8xi64>
+  %y = llmc.add %x, %b : (tensor<4x8xi64>, tensor<4x8xi64>) -> tensor<4x8xi64>
+  llmc.return %y : tensor<4x8xi64>
+}
