@@ -1,5 +1,6 @@
 // Divides the loss by the session's count of labels. A batch's own mean would be wrong as soon as a step has several micro-batches or
 // ranks: their labels count together. So the compiled loss is a sum, times a scalar that the session writes.
+#include "ir/LabelPath.h"
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
 
@@ -8,16 +9,6 @@ using namespace mlir;
 namespace llmc {
 #define GEN_PASS_DEF_SCALELOSS
 #include "passes/Passes.h.inc"
-
-/// The program argument that labels come from, when every op between keeps or drops whole labels; null otherwise.
-static BlockArgument labelsArgument(Value labels) {
-  while (Operation *op = labels.getDefiningOp()) {
-    if (!isa<ReshapeOp, SliceOp, PlaceOp, CastOp>(op))
-      return {};
-    labels = op->getOperand(0);
-  }
-  return cast<BlockArgument>(labels);
-}
 
 namespace {
 struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
@@ -40,9 +31,11 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
     while (auto reshape = unshaped.getDefiningOp<ReshapeOp>())
       unshaped = reshape.getA();
     if (auto crossEntropy = unshaped.getDefiningOp<SoftmaxCrossEntropyOp>(); crossEntropy && crossEntropy.getMean() && !crossEntropy.getScale()) {
-      BlockArgument labels = labelsArgument(crossEntropy.getLabels());
-      auto role = labels ? program.getArgAttrOfType<StringAttr>(labels.getArgNumber(), "llmc.role") : StringAttr();
-      if (role && role.getValue().starts_with("labels")) {
+      std::optional<LabelPath> path = labelPathOf(crossEntropy.getLabels(), int64_t(crossEntropy.getIgnoreIndex()));
+      BlockArgument labels = path ? path->input : BlockArgument();
+      auto role = path ? program.getArgAttrOfType<StringAttr>(labels.getArgNumber(), "llmc.role") : StringAttr();
+      // The session counts labels by the role: it must be what the graph does.
+      if (role && role.getValue() == (path->isShifted ? "labels_unshifted" : "labels")) {
         scale.getDefiningOp()->moveBefore(crossEntropy);
         crossEntropy.getScaleMutable().assign(scale);
         crossEntropy.setMean(false);
