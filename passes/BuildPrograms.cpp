@@ -35,7 +35,8 @@ struct BuildPrograms : impl::BuildProgramsBase<BuildPrograms> {
       return signalPassFailure();
     }
     buildForward(graph);
-    addState(gradients, symbols);
+    if (failed(addState(gradients, symbols)))
+      return signalPassFailure();
     buildStep(gradients, symbols, "step-fused", /*clips=*/false);
     buildStep(gradients, symbols, "step", /*clips=*/true);
     buildAccumulate(gradients, symbols);
@@ -56,24 +57,29 @@ private:
   /// The variable names of a parameter's state.
   std::string stateName(VariableOp parameter, StringRef what) { return (parameter.getSymName() + "/" + what).str(); }
 
-  void addState(ProgramOp gradients, SymbolTable &symbols) {
+  /// State is found by its name, in the plan too: a name that is taken must not be changed in silence.
+  LogicalResult addState(ProgramOp gradients, SymbolTable &symbols) {
     SmallVector<VariableOp> parameters;
     for (auto variable : getOperation().getOps<VariableOp>())
       if (variable.getKind() == "parameter")
         parameters.push_back(variable);
-    auto add = [&](VariableOp parameter, StringRef what, StringRef kind) {
+    auto add = [&](VariableOp parameter, StringRef what, StringRef kind) -> LogicalResult {
       OpBuilder builder(gradients);
       auto type = cast<RankedTensorType>(parameter.getType());
-      symbols.insert(builder.create<VariableOp>(parameter.getLoc(), builder.getStringAttr(stateName(parameter, what)), builder.getStringAttr(kind),
-                                                TypeAttr::get(type), ElementsAttr(), UnitAttr(), StringAttr()));
+      std::string name = stateName(parameter, what);
+      auto state = builder.create<VariableOp>(parameter.getLoc(), builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type),
+                                              ElementsAttr(), UnitAttr(), StringAttr());
+      if (symbols.insert(state) != builder.getStringAttr(name))
+        return parameter.emitError() << "its state needs the name '" << name << "', which another variable or program has";
+      return success();
     };
     for (VariableOp parameter : parameters) {
-      if (optimizer == "adamw") {
-        add(parameter, "m", "moment");
-        add(parameter, "v", "moment");
-      }
-      add(parameter, "gradient", "gradient");
+      if (optimizer == "adamw" && (failed(add(parameter, "m", "moment")) || failed(add(parameter, "v", "moment"))))
+        return failure();
+      if (failed(add(parameter, "gradient", "gradient")))
+        return failure();
     }
+    return success();
   }
 
   /// Evaluation: every output, dropout off.
