@@ -3,6 +3,7 @@
 #include "frontend/GraphOutputs.h"
 
 #include "frontend/OnnxError.h"
+#include "ir/LabelPath.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -52,6 +53,9 @@ static FailureOr<SmallVector<GraphOutput>> declaredOutputs(GraphState &state, co
     }
     if (failed(checkDeclared(state, inputs, output, found->second)))
       return failure();
+    if (output.name() == "grad_norm")
+      return LogicalResult(fileError(context, state.file.path)
+                           << "output 'grad_norm' has the name of what training adds: rename it in the model");
     outputs.push_back({output.name(), "", found->second});
   }
   if (outputs.empty())
@@ -146,6 +150,11 @@ FailureOr<SmallVector<GraphOutput>> findOutputs(GraphState &state, const GraphIn
     if (logits == outputs->end())
       return LogicalResult(fileError(context, state.file.path) << "no output is a loss or logits: " << listOf(*outputs)
                                                                << "; there is nothing to differentiate");
+    if (llvm::any_of(*outputs, [](const GraphOutput &output) { return output.name == "loss"; }))
+      return LogicalResult(
+          fileError(context, state.file.path)
+          << "output 'loss' is no scalar, and the loss that would be added has this name: rename it in "
+             "the model, or choose the loss by --loss");
     FailureOr<GraphOutput> appended = appendLoss(state, *logits, program);
     if (failed(appended))
       return failure();
@@ -216,8 +225,13 @@ LogicalResult setInputRoles(const ModelFile &file, const ImportOptions &options,
   }
   for (SoftmaxCrossEntropyOp op : program.getBody().getOps<SoftmaxCrossEntropyOp>()) {
     Source source = sourceOf(op.getLabels());
-    if (source.input)
-      setRole(program, source.input, source.isShifted ? "labels_unshifted" : "labels", shapeOf(op.getLogits()).back());
+    if (!source.input)
+      continue;
+    std::optional<LabelPath> path = labelPathOf(op.getLabels(), int64_t(op.getIgnoreIndex()));
+    // Another slice than by one token: which window of tokens the labels are is for the user to say.
+    StringRef role = path && path->isShifted ? "labels_unshifted" : source.isShifted ? "" : "labels";
+    setRole(program, source.input, role, shapeOf(op.getLogits()).back());
+    program.setArgAttr(source.input.getArgNumber(), "llmc.ignore_index", op.getIgnoreIndexAttr());
   }
   return result;
 }

@@ -9,6 +9,7 @@
 #include "frontend/StrippedModel.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -48,17 +49,42 @@ private:
     builder.setInsertionPoint(program);
   }
 
-  /// Names that programs take.
+  /// Names that programs take, of the plan or on the way to it.
   static bool isReserved(StringRef name) {
-    constexpr StringLiteral names[] = {"graph", "forward", "step-fused", "step", "accumulate", "update"};
+    constexpr StringLiteral names[] = {"graph", "gradients", "forward", "step-fused", "step", "accumulate", "update"};
     return llvm::is_contained(names, name);
+  }
+
+  static constexpr StringLiteral kStateSuffixes[] = {"/m", "/v", "/gradient"};
+
+  /// Whether a name is that of another weight's state.
+  bool isStateName(StringRef name) const {
+    return llvm::any_of(kStateSuffixes, [&](StringRef suffix) {
+      StringRef weight = name;
+      return weight.consume_back(suffix) && symbols.contains(weight);
+    });
+  }
+
+  /// Whether a new name, or that of its state, is a weight's.
+  bool isTaken(StringRef name) const {
+    return symbols.contains(name) ||
+           llvm::any_of(kStateSuffixes, [&](StringRef suffix) { return symbols.contains((name + suffix).str()); });
+  }
+
+  /// The initializer's name, or one like it where a program or another weight's state needs that.
+  std::string symbolOf(StringRef name) {
+    std::string symbol = name.str();
+    while (isReserved(symbol) || isStateName(symbol) || (symbol != name && isTaken(symbol)))
+      symbol += ".weight";
+    symbols.insert(symbol);
+    return symbol;
   }
 
   /// A float weight: a variable, and the op that reads it.
   void importWeight(const onnx::TensorProto &tensor, const TensorBytes &bytes) {
     auto loc = NameLoc::get(builder.getStringAttr(tensor.name()));
     DenseResourceElementsAttr value = state.reader.weight(tensor, bytes);
-    std::string symbol = isReserved(tensor.name()) ? tensor.name() + ".weight" : tensor.name();
+    std::string symbol = symbolOf(tensor.name());
     StringAttr source = symbol == tensor.name() ? StringAttr() : builder.getStringAttr(tensor.name());
     auto variable = builder.create<VariableOp>(loc, builder.getStringAttr(symbol), builder.getStringAttr("parameter"),
                                                TypeAttr::get(value.getType()), value, /*decays=*/UnitAttr(), source);
@@ -68,6 +94,8 @@ private:
   }
 
   LogicalResult importInitializers() {
+    for (const onnx::TensorProto &tensor : file.model.graph().initializer())
+      symbols.insert(tensor.name());
     for (int i = 0; i < file.model.graph().initializer_size(); ++i) {
       const onnx::TensorProto &tensor = file.model.graph().initializer(i);
       std::string reason;
@@ -239,6 +267,7 @@ private:
   ProgramOp program;
   Value loss;
   std::vector<std::string> inputNames;
+  llvm::StringSet<> symbols;       ///< names of initializers, and those given instead
   std::vector<StringRef> payloads; ///< of each initializer
   std::vector<Weight> weights;
 };

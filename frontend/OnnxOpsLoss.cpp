@@ -29,8 +29,8 @@ static LogicalResult importSoftmaxCrossEntropy(OnnxNode &node) {
                       shapeText(shapeOf(labels)));
   int64_t classes = shapeOf(scores)[1], rows = productOf(expected);
   Value logits = node.reshape(node.transpose(scores, toLast), {rows, classes});
-  // Without the attribute no label is ignored: the smallest number is no label.
-  int64_t ignored = node.attribute("ignore_index", std::numeric_limits<int64_t>::min());
+  // Without the attribute no label is ignored: the smallest int32, which every type of labels holds, is no label.
+  int64_t ignored = node.attribute("ignore_index", int64_t(std::numeric_limits<int32_t>::min()));
   Value ids = node.cast(node.reshape(labels, {rows}), node.i64());
   if (!logits || !ids)
     return failure();

@@ -61,7 +61,8 @@ static LogicalResult importGemm(OnnxNode &node) {
   double alpha = node.attribute("alpha", 1.0), beta = node.attribute("beta", 1.0);
   bool transposeA = node.attribute("transA", int64_t(0)) != 0, transposeB = node.attribute("transB", int64_t(0)) != 0;
   int64_t n = shapeOf(b)[transposeB ? 0 : 1];
-  bool isBias = c && alpha == 1 && beta == 1 && isFloat(c) && typeOf(c).getNumElements() == n && shapeOf(c).back() == n;
+  bool isBias = c && alpha == 1 && beta == 1 && isFloat(c) && typeOf(c).getNumElements() == n &&
+                (rankOf(c) == 0 || shapeOf(c).back() == n);
   Value y = node.matmul(a, b, isBias ? node.reshape(c, {n}) : Value(), transposeA, transposeB);
   if (alpha != 1)
     y = node.binary<MulOp>(y, node.scalar(alpha, node.f32()));

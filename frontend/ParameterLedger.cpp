@@ -24,7 +24,9 @@ static llvm::DenseSet<Value> gradientReach(Value loss) {
     Operation *op = open.pop_back_val().getDefiningOp();
     if (!op || !isa<DifferentiableOpInterface>(op))
       continue;
-    for (Value operand : op->getOperands())
+    // Attention sends no gradient to its mask.
+    auto attention = dyn_cast<AttentionOp>(op);
+    for (Value operand : attention ? attention.getInputs() : op->getOperands())
       if (isFloatTensor(operand) && reached.insert(operand).second)
         open.push_back(operand);
   }

@@ -14,8 +14,8 @@ struct LabelPath {
   bool isShifted = false; ///< position t is compared with label t + 1; the first label of each row is never used
 };
 
-/// The path of `labels` when it is reshapes and casts, and at most one shift by one token: position 0 of the last axis is
-/// dropped, with or without one ignored label put at the end. Nothing otherwise.
+/// The path of `labels` when it is reshapes and casts, and at most one shift by one token: position 0 of the last axis
+/// is dropped, with or without one ignored label put at the end. Nothing otherwise.
 std::optional<LabelPath> labelPathOf(mlir::Value labels, int64_t ignoreIndex);
 
 } // namespace llmc

@@ -68,6 +68,7 @@ CASES = [
     ("Gemm", 7, {"x": M, "y": M, "z": M[0, :4]}, {"transB": 1, "alpha": 2.0, "beta": 0.5}, [2 * M @ M.T + 0.5 * M[0, :4]]),
     ("Gemm", 11, {"x": M, "y": M}, {"transA": 1}, [M.T @ M]),
     ("Gemm", 13, {"x": M.T.copy(), "y": M, "z": M[0]}, {}, [M.T @ M + M[0]]),
+    ("Gemm", 13, {"x": M.T.copy(), "y": M[:, :1], "z": np.float32(3)}, {}, [M.T @ M[:, :1] + 3]),
     ("MatMul", 9, {"x": X, "y": M}, {}, [X @ M]),
     ("MatMul", 9, {"x": X[0, 0], "y": M}, {}, [X[0, 0] @ M]),
     ("MatMul", 13, {"x": X, "y": X[0, 0]}, {}, [X @ X[0, 0]]),

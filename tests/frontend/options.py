@@ -77,12 +77,47 @@ def check_losses(ask):
     named.graph.input[0].name = "targets"
     named.graph.node[0].input[1] = "targets"
     expect_error(ask(named), "already a value named 'targets'")
+    norm = language_model(2, 5)
+    norm.graph.node.append(helper.make_node("Identity", ["n"], ["grad_norm"]))
+    norm.graph.output.append(helper.make_tensor_value_info("grad_norm", TensorProto.FLOAT, [2, 5, 4]))
+    expect_error(ask(norm), "output 'grad_norm' has the name of what training adds")
+    rows = language_model(2, 5)
+    rows.graph.node.append(helper.make_node("Identity", ["n"], ["loss"]))
+    rows.graph.output.append(helper.make_tensor_value_info("loss", TensorProto.FLOAT, [2, 5, 4]))
+    expect_error(ask(rows), "output 'loss' is no scalar, and the loss that would be added has this name")
     # The appended loss: mean cross-entropy against the targets, those of -100 left out.
     answer = ask(language_model(1, 3), inputs={"ids": [0, 3, 6], "targets": [1, -100, 2]})
     loss, logits = (output_array(output) for output in answer["outputs"])
     rows = logits[0] - logits[0].max(axis=1, keepdims=True)
     log_softmax = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
     check(abs(loss + (log_softmax[0, 1] + log_softmax[2, 2]) / 2) < 1e-6, f"appended loss {loss}")
+
+
+def check_label_roles(ask):
+    """The role of labels says how the graph reads them: only a shift by one token is one that the session may count."""
+    def role(logits, labels, ints=TensorProto.INT64, **attributes):
+        """Cross-entropy of logits[:, from:to] against labels after some operators."""
+        begin, end = logits
+        numbers = [numpy_helper.from_array(np.array(value, np.int64), name)
+                   for name, value in (("from", [begin]), ("to", [end]), ("one", [1]), ("four", [4]), ("axis", [1]), ("end", [1 << 62]), ("rows", [-1, 7]),
+                                       ("flat", [-1]), ("pads", [0, 0, 0, 1]), ("ignored", -100), ("other", -1), ("zero", [0]))]
+        nodes = [("Gather", ["wte", "ids"], ["x"], {}), ("MatMul", ["x", "head"], ["logits"], {}), ("Slice", ["logits", "from", "to", "axis"], ["part"], {}),
+                 ("Reshape", ["part", "rows"], ["scores"], {}), *labels, ("Reshape", ["used", "flat"], ["targets"], {}),
+                 ("SoftmaxCrossEntropyLoss", ["scores", "targets"], ["loss"], attributes)]
+        answer = ask(model(nodes, [("ids", TensorProto.INT64, [2, 8]), ("labels", ints, [2, 8])], [("loss", TensorProto.FLOAT, [])],
+                           [weight("wte", 7, 4), weight("head", 4, 7), *numbers]))
+        check("module" in answer, str(answer)[:400])
+        return answer["inputs"][1]["role"], answer["module"]
+    drop = ("Slice", ["labels", "one", "end", "axis"], ["used"], {})
+    check(role((0, 8), [("Identity", ["labels"], ["used"], {})])[0] == "labels", "whole labels")
+    check(role((0, 7), [drop], ignore_index=-100)[0] == "labels_unshifted", "the first label dropped")
+    pad = [("Pad", ["labels", "pads", "ignored"], ["padded"], {}), ("Slice", ["padded", "one", "end", "axis"], ["used"], {})]
+    check(role((0, 8), pad, ignore_index=-100)[0] == "labels_unshifted", "padded with an ignored label, the first dropped")
+    check(role((0, 8), pad, ignore_index=-1)[0] == "", "padded with a label that is not ignored")
+    check(role((3, 7), [("Slice", ["labels", "four", "end", "axis"], ["used"], {})])[0] == "", "four labels dropped")
+    check(role((0, 7), [("Slice", ["labels", "zero", "to", "axis"], ["used"], {})])[0] == "", "the last label dropped")
+    # Without the attribute the ignored label is one that int32 holds.
+    check("ignoreIndex = -2147483648" in role((0, 8), [("Identity", ["labels"], ["used"], {})], TensorProto.INT32)[1], "ignored label of int32")
 
 
 def check_decay(ask):
@@ -140,6 +175,10 @@ def check_weights(ask):
     reasons = {e["name"]: e["reason"] for e in answer["ledger"]}
     check(reasons["unused"] == "not used" and reasons["one"] == "one number", f"{reasons}")
     check("@unused" not in answer["module"], "an unused weight stays")
+    # Attention sends its mask no gradient, however learned it looks.
+    answer = ask(model([("Attention", ["q", "q", "q", "m"], ["o"], {}), ("ReduceSum", ["o"], ["y"], {"keepdims": 0})], [], [("y", TensorProto.FLOAT, [])],
+                       [weight("q", 1, 1, 3, 4), weight("m", 3, 3)], opset=23))
+    check({e["name"]: e["trains"] for e in answer["ledger"]} == {"q": True, "m": False}, f"{answer.get('ledger')}")
 
 
 def check_names(ask):
@@ -149,6 +188,13 @@ def check_names(ask):
     text = ask(lm)["module"]
     check('@graph.weight' in text and 'source = "graph"' in text, text[:500])
     check('loc("n_x")' in text, "locations are not the nodes' names")
+    for name in ("gradients", "forward", "step-fused", "step", "accumulate", "update", "wte/m", "wte/v", "wte/gradient"):
+        taken = language_model(2, 5)
+        taken.graph.initializer[3].name = taken.graph.node[2].input[1] = name
+        taken.graph.initializer[1].name = taken.graph.node[1].input[1] = f"{name}.weight"
+        text = ask(taken)["module"]
+        check(f"@{name}.weight.weight" in text or f'@"{name}.weight.weight"' in text, text[:500])
+        check(f'source = "{name}"' in text, text[:500])
     nameless = language_model(2, 5)
     nameless.graph.node[2].name = ""
     nameless.graph.node[2].input[1] = "wte"
@@ -179,7 +225,7 @@ def main():
         def ask(onnx_model, **options):
             options.setdefault("asExported", True)
             return importer(save(onnx_model, f"{folder}/model.onnx"), **options)
-        for part in (check_dimensions, check_losses, check_decay, check_damage, check_dropout, check_weights, check_names, check_typed_fields):
+        for part in (check_dimensions, check_losses, check_label_roles, check_decay, check_damage, check_dropout, check_weights, check_names, check_typed_fields):
             part(ask)
     if FIXTURES.is_dir():
         check_training_info(importer)
