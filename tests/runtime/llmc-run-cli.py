@@ -2,6 +2,7 @@
 import os
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from ToolCase import ToolCase
@@ -32,12 +33,38 @@ class LlmcRun(ToolCase):
         self.refuse("--drop-last requires --data", "--drop-last")
         self.refuse("--lr: expected a number, 0 or more, found 'nan'", "--lr", "nan")
         self.refuse("--clip: expected a number, 0 or more, found '-1'", "--clip", "-1")
-        self.refuse("--seed: expected a number, 0 or more, found '-1'", "--seed", "-1")
+        self.refuse("--seed: expected a whole number from 0 to 18446744073709551615, found '-1'", "--seed", "-1")
+        self.refuse("--seed: expected a whole number from 0 to 18446744073709551615, found '18446744073709551616'",
+                    "--seed", "18446744073709551616")
+        self.refuse("--eps 0: must be above 0, as a 32-bit float too", "--eps", "0")
+        self.refuse("--eps 1e-60: must be above 0, as a 32-bit float too", "--eps", "1e-60")
         self.refuse("--steps: Value -1 not in range 0 to 1073741824", "--steps", "-1")
         self.refuse("--schedule: step not in {constant,cosine,linear}", "--schedule", "step")
         self.refuse("--min-lr 1 is larger than --lr 0.0003", "--min-lr", "1")
         self.refuse("--beta1 and --beta2 must be below 1", "--beta2", "1")
         self.refuse("--device tpu: expected cpu or cuda", "--device", "tpu")
+
+    def test_no_output_is_an_input_or_another_output(self):
+        self.write("x.plan", b"a plan")
+        os.symlink("x.plan", self.path("link"))
+        self.refuse("--metrics x.plan and PLAN x.plan are the same file", "--metrics", "x.plan")
+        self.refuse("--export-onnx ./link and PLAN x.plan are the same file", "--export-onnx", "./link")
+        self.refuse("--plot t.bin and --data ./t.bin are the same file", "--data", "./t.bin", "--plot", "t.bin")
+        self.refuse("--export-outputs b and --inputs b are the same file", "--inputs", "b", "--export-outputs", "b")
+        self.refuse("--export-grads ./z and --export-weights z are the same file", "--export-weights", "z", "--export-grads", "./z")
+        self.assertEqual(self.read("x.plan"), b"a plan")
+
+    def test_ranks_of_a_launcher(self):
+        def refuse(**variables):
+            name, value = list(variables.items())[0]
+            with unittest.mock.patch.dict(os.environ, variables):
+                self.fail(1, f"llmc-run: {name}={value}: several ranks are not built yet, start one process", "none.plan")
+
+        refuse(OMPI_COMM_WORLD_SIZE="2")
+        refuse(PMI_SIZE="2")
+        refuse(SLURM_NTASKS="2", SLURM_PROCID="0")
+        with unittest.mock.patch.dict(os.environ, SLURM_NTASKS="2"):  # a batch script, not started by srun
+            self.fail(1, "llmc-run: none.plan: cannot be opened: No such file or directory", "none.plan")
 
     def test_what_this_build_cannot_do(self):
         self.fail(1, "llmc-run: --device cuda: this build has no CUDA backend; use --device cpu", "x.plan", "--device", "cuda")

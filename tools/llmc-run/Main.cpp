@@ -1,8 +1,10 @@
 // llmc-run: trains a plan. Flags in, a run, exports out.
 #include "backend/cpu/CpuDevice.h"
 #include "tools/Flags.h"
+#include "tools/Outputs.h"
 #include "tools/llmc-run/RunPlan.h"
 
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -34,8 +36,13 @@ constexpr const char *kReserved[] = {"--val",          "--nproc",      "--rendez
 /// Whole numbers from `least` on; the limit keeps products of counts exact.
 CLI::Validator atLeast(int64_t least) { return CLI::Range(least, int64_t{1} << 30).description(""); }
 
+/// CLI11 takes a number beyond 64 bits, and one below 0, for another.
 std::string checkSeed(std::string &text) {
-  return text.starts_with('-') ? fmt::format("expected a number, 0 or more, found '{}'", text) : "";
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return fmt::format("expected a whole number from 0 to {}, found '{}'", UINT64_MAX, text);
+  return "";
 }
 
 /// A finite number, 0 or more.
@@ -105,29 +112,41 @@ void addOutputFlags(CLI::App &app, llmc::RunOptions &options) {
   auto add = [&](const char *name, std::string &path, const char *text) {
     app.add_option(name, path, text)->type_name("FILE");
   };
-  add("--metrics", options.metrics, "JSON lines: a header, then a line a step");
+  add("--metrics", options.metrics, "JSON lines: a header, then a line a step; --steps 0 writes one as step 0");
   add("--profile", options.profile, "Chrome/Perfetto trace of the launches; prints the costliest kernels");
   add("--plot", options.plot, "the loss curve as SVG");
   add("--export-onnx", options.exportOnnx, "the trained model");
   add("--export-weights", options.exportWeights, "the trained weights, safetensors");
   add("--export-grads", options.exportGrads, "the first step's gradients before clipping, safetensors");
-  add("--export-outputs", options.exportOutputs, "the first step's outputs and loss, safetensors");
+  add("--export-outputs", options.exportOutputs, "the first micro-batch's outputs and loss, safetensors");
 }
 
 /// What the flags' own checks cannot see; empty when all is well.
 std::string conflict(const llmc::RunOptions &options, const std::string &device) {
   if (options.hyper.beta1 >= 1 || options.hyper.beta2 >= 1)
     return "--beta1 and --beta2 must be below 1";
+  if (static_cast<float>(options.hyper.eps) <= 0)
+    return fmt::format("--eps {:g}: must be above 0, as a 32-bit float too", options.hyper.eps);
   if (options.minLr > options.hyper.lr)
     return fmt::format("--min-lr {:g} is larger than --lr {:g}", options.minLr, options.hyper.lr);
   if (device != "cpu" && device != "cuda")
     return fmt::format("--device {}: expected cpu or cuda", device);
-  return "";
+  return llmc::outputConflict({{"--metrics", options.metrics},
+                               {"--profile", options.profile},
+                               {"--plot", options.plot},
+                               {"--export-onnx", options.exportOnnx},
+                               {"--export-weights", options.exportWeights},
+                               {"--export-grads", options.exportGrads},
+                               {"--export-outputs", options.exportOutputs}},
+                              {{"PLAN", options.plan}, {"--data", options.data}, {"--inputs", options.inputs}});
 }
 
 /// One rank only: under a launcher of several, all would write the same files.
 llmc::Status requireOneRank() {
-  for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+  for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    // A batch job has SLURM_NTASKS too; only what srun starts has a rank.
+    if (name == std::string_view("SLURM_NTASKS") && !std::getenv("SLURM_PROCID"))
+      continue;
     const char *value = std::getenv(name);
     if (value && std::atoi(value) > 1)
       return llmc::Error{fmt::format("{}={}: several ranks are not built yet, start one process", name, value)};
