@@ -66,13 +66,15 @@ enum class StateKind : uint8_t {
   output = 5,    ///< a result that outlives the program: "loss", "grad_norm", outputs of the graph
 };
 
-/// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step (in double, then rounded).
+/// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step and one_minus_beta are computed in
+/// double, then rounded: from a rounded beta near 1 they would come out wrong in the fifth digit.
 /// clip is 0 when clipping is off. loss_scale is 1 / the number of labels that count, over all micro-batches of the
 /// step (1 / number of micro-batches for a graph without labels). seed_lo and seed_hi hold the 32-bit halves of the dropout seed,
 /// as raw i32 bits; step the 1-based number of the micro-batch since the start (the step's own number without accumulation), so
 /// that micro-batches draw different masks, as raw i32 bits.
-inline constexpr std::array<const char *, 12> kScalarNames = {
-    "lr", "beta1", "beta2", "eps", "weight_decay", "clip", "bias_correction1", "bias_correction2", "loss_scale", "seed_lo", "seed_hi", "step"};
+inline constexpr std::array<const char *, 14> kScalarNames = {
+    "lr", "beta1", "beta2", "eps", "weight_decay", "clip", "bias_correction1", "bias_correction2", "loss_scale", "seed_lo", "seed_hi", "step",
+    "one_minus_beta1", "one_minus_beta2"};
 
 /// How a parameter's values lie in the state, against the file's order.
 enum class StateLayout : uint8_t { plain = 0 };

@@ -170,7 +170,9 @@ static std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameter
           bits(lossScale),
           static_cast<uint32_t>(hyper.seed),
           static_cast<uint32_t>(hyper.seed >> 32),
-          static_cast<uint32_t>(microNumber)};
+          static_cast<uint32_t>(microNumber),
+          bits(1 - hyper.beta1),
+          bits(1 - hyper.beta2)};
 }
 
 Status Session::load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper,
@@ -257,12 +259,18 @@ Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number,
   return result;
 }
 
-Result<double> Session::forward(const Batch &batch, const HyperParameters &hyper) {
-  Result<double> scale = scaleOf(std::span(&batch, 1));
+Result<double> Session::forward(std::span<const Batch> batches, const HyperParameters &hyper) {
+  Result<double> scale = scaleOf(batches);
   LLMC_RETURN_IF_ERROR(scale);
-  LLMC_RETURN_IF_ERROR(load(batch, *scale, 1, hyper, 1));
-  LLMC_RETURN_IF_ERROR(run(ProgramKind::forward));
-  return readScalar(loss);
+  double sum = 0;
+  for (size_t micro = 0; micro < batches.size(); ++micro) {
+    LLMC_RETURN_IF_ERROR(load(batches[micro], *scale, 1, hyper, static_cast<int64_t>(micro) + 1));
+    LLMC_RETURN_IF_ERROR(run(ProgramKind::forward));
+    Result<double> part = readScalar(loss);
+    LLMC_RETURN_IF_ERROR(part);
+    sum += *part;
+  }
+  return sum;
 }
 
 Status Session::gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {

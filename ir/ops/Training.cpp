@@ -121,11 +121,11 @@ SmallVector<Value> AdamWOp::decompose(OpBuilder &builder) {
   Hyperparameters scalar{scope, elementType};
   Expr g = clippedGradient(scope(getGradient()), scope(getClipFactor()), elementType);
   Expr p = scope(getParameter()), oldM = castTo(scope(getM()), elementType), oldV = castTo(scope(getV()), elementType);
-  Expr lr = scalar("lr"), beta1 = scalar("beta1"), beta2 = scalar("beta2");
+  Expr lr = scalar("lr");
   if (getDecays())
     p = p * (1.0 - lr * scalar("weight_decay"));
-  Expr m = oldM + (1.0 - beta1) * (g - oldM);
-  Expr v = oldV * beta2 + (1.0 - beta2) * (g * g);
+  Expr m = oldM + scalar("one_minus_beta1") * (g - oldM);
+  Expr v = oldV * scalar("beta2") + scalar("one_minus_beta2") * (g * g);
   Expr denominator = sqrt(v) / sqrt(scalar("bias_correction2")) + scalar("eps");
   p = p - (lr / scalar("bias_correction1")) * (m / denominator);
   return {p, castTo(m, getM().getType().getElementType()), castTo(v, getV().getType().getElementType())};

@@ -77,8 +77,9 @@ TEST_P(Decompose, ComputesTheSame) {
   program.op->erase();
   Interpreter interpreter;
   interpreter.scalars = {{"lr", kLr},
-                         {"beta1", kBeta1},
+                         {"one_minus_beta1", 1 - kBeta1},
                          {"beta2", kBeta2},
+                         {"one_minus_beta2", 1 - kBeta2},
                          {"eps", kEps},
                          {"weight_decay", kDecay},
                          {"bias_correction1", kCorrection1},

@@ -136,6 +136,7 @@ TEST_F(SessionTest, RefusesDamagedWeights) {
 TEST_F(SessionTest, WritesHyperparametersEachStep) {
   ASSERT_TRUE(open({}));
   HyperParameters hyper;
+  hyper.beta2 = 0.999;
   hyper.seed = 0x123456789ABCDEFull;
   Batch one = batch({1, 2, -1, 4, 0, 3});
   for (int64_t number = 1; number <= 3; ++number) {
@@ -150,10 +151,12 @@ TEST_F(SessionTest, WritesHyperparametersEachStep) {
   const FakeRun &third = log.runs[2];
   EXPECT_EQ(third.kind, ProgramKind::step);
   EXPECT_EQ(third.scalar("lr"), static_cast<float>(0.5 / 3));
-  EXPECT_EQ(third.scalar("beta2"), 0.95f);
+  EXPECT_EQ(third.scalar("beta2"), 0.999f);
+  EXPECT_EQ(third.scalar("one_minus_beta1"), 0.1f);
+  EXPECT_EQ(third.scalar("one_minus_beta2"), 0.001f) << "1 - 0.999f is smaller in its fifth digit";
   EXPECT_EQ(third.scalar("clip"), 1.0f);
   EXPECT_EQ(third.scalar("bias_correction1"), static_cast<float>(1 - 0.9 * 0.9 * 0.9));
-  EXPECT_EQ(third.scalar("bias_correction2"), static_cast<float>(1 - std::pow(0.95, 3.0)));
+  EXPECT_EQ(third.scalar("bias_correction2"), static_cast<float>(1 - std::pow(0.999, 3.0)));
   EXPECT_EQ(third.scalar("loss_scale"), 0.2f);
   EXPECT_EQ(third.scalars.at("seed_lo"), 0x89ABCDEFu);
   EXPECT_EQ(third.scalars.at("seed_hi"), 0x01234567u);
@@ -210,7 +213,7 @@ TEST_F(SessionTest, ScaleWithoutLabelsIsOneOverMicroBatches) {
 TEST_F(SessionTest, ExportsGradientsOutputsAndWeights) {
   ASSERT_TRUE(open({.microBatches = 2, .needsForward = true, .needsGradients = true}));
   std::vector<Batch> batches = {batch({1, 1, 1, 1, -1, -1}), batch({1, 1, 1, 1, -1, -1})};
-  ASSERT_TRUE(session->forward(batches[0], {}));
+  ASSERT_TRUE(session->forward(std::span(batches).first(1), {}));
   ASSERT_TRUE(session->gradients(batches, 1, {}));
   ASSERT_TRUE(exportGradients(*session, folder.path("grads.safetensors")));
   ASSERT_TRUE(exportOutputs(*session, folder.path("outputs.safetensors")));
