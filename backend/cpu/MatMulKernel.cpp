@@ -1,5 +1,5 @@
 // Matrix products on oneDNN: its matmul primitive (JIT kernels over strides or packed weights, bias and accumulation as
-// epilogue), or its sgemm. Which one follows from the shape by what was measured (tests/bench/MatMulBench.cpp). A
+// epilogue), or its sgemm. Which one follows from the shape by what was measured (tests/bench/CpuBench.cpp). A
 // primitive that would fall back to oneDNN's scalar reference is never run on anything big. Accumulates in f32; same
 // bits for a thread count.
 #include "backend/cpu/Dnnl.h"

@@ -1,4 +1,6 @@
-"""A tiny ONNX model and a tiny token file, with each of their bytes changed in turn: every run ends in exit 0 or 1."""
+"""One bit of each byte of a tiny ONNX model changed in turn, and of every fifth byte of a tiny token file, through the whole tools: every run
+ends in exit 0 or 1. (Every bit of a model goes through the importer in tests/frontend, every byte of a token file through its reader in
+tests/runtime.)"""
 import os
 import subprocess
 import sys
