@@ -1,5 +1,5 @@
 # How lit runs the .mlir and .test files under tests/. One file by hand, from the root:
-#   /usr/lib/llvm-19/build/utils/lit/lit.py -v build/tests/passes/fuse-elementwise.mlir
+#   /usr/lib/llvm-19/build/utils/lit/lit.py -v build/tests/passes/fuse.mlir
 import os
 
 import lit.formats
