@@ -106,18 +106,31 @@ static std::optional<std::pair<double, Selection>> matchLoss(Value value, KnownT
   }
 }
 
+/// The labels, those that select nothing as `ignored`.
+static Expr ignoreOutside(Expr labels, int64_t vocabulary, int64_t ignored) {
+  return select(less(labels, labels.constant(0)), double(ignored),
+                select(less(labels, labels.constant(double(vocabulary))), labels, double(ignored)));
+}
+
+/// A row whose label is outside of the vocabulary gives zero, and counts in the mean: so the mean is a sum of the rows
+/// that count, by the number of all.
 static void replace(Operation *root, const Selection &selection, bool isMean) {
   OpBuilder builder(root);
   ExprScope scope{builder, root->getLoc()};
   int64_t rows = selection.rows(), cols = cast<RankedTensorType>(selection.logits.getType()).getShape().back();
-  Expr logits = reshape(scope(selection.logits), {rows, cols}), labels = reshape(scope(selection.labels), {rows});
+  constexpr int64_t kIgnoreIndex = -100;
+  Expr logits = reshape(scope(selection.logits), {rows, cols});
+  Expr labels = ignoreOutside(reshape(scope(selection.labels), {rows}), cols, kIgnoreIndex);
   Type element = logits.type().getElementType();
   auto lossType = RankedTensorType::get({}, element), lseType = RankedTensorType::get({rows, 1}, builder.getF32Type());
-  constexpr int64_t kIgnoreIndex = -100; // a label that nothing selects is outside of the vocabulary here too
   auto raised = builder.create<SoftmaxCrossEntropyOp>(root->getLoc(), TypeRange{lossType, lseType}, logits, labels,
-                                                      Value(), isMean, kIgnoreIndex);
-  raised.emitRemark("raised softmax_cross_entropy, ") << (isMean ? "mean" : "sum") << " over " << rows << " rows";
+                                                      Value(), /*mean=*/false, kIgnoreIndex);
+  raised.emitRemark("raised softmax_cross_entropy, ")
+      << (isMean ? "mean" : "sum") << " over " << rows << " rows; labels outside of the vocabulary give zero"
+      << (isMean ? " and count" : "");
   Expr loss = scope(raised.getLoss());
+  if (isMean)
+    loss = loss / double(rows);
   root->getResult(0).replaceAllUsesWith(reshape(loss, cast<RankedTensorType>(root->getResult(0).getType()).getShape()));
 }
 

@@ -117,7 +117,17 @@ std::vector<RaiseCase> lossCases() {
   std::string meanAll =
       op("mean", "reduce_mean", "%rows", type("2x3x1x"), type("1x1x1x"), "{axes = array<i64: 0, 1, 2>}");
   std::string log = "%lp = llmc.log_softmax %x : " + all + "\n";
-  std::string loss = "llmc.softmax_cross_entropy %0, %1 {ignoreIndex = -100 : i64, mean}";
+  // Some rows select nothing: they give zero and count in a mean.
+  std::string outside =
+      "%in = llmc.constant dense<[[[true], [false], [true]], [[false], [true], [false]]]> : " + type("2x3x1x", "i1") +
+      "\n%no = llmc.constant dense<[[[0], [-100], [0]], [[-7], [0], [2]]]> : " + "tensor<2x3x1xi64>\n" +
+      op("l0", "reshape", "%labels", "tensor<2x3xi64>", "tensor<2x3x1xi64>") +
+      op("l", "select", "%in, %l0, %no", type("2x3x1x", "i1") + ", tensor<2x3x1xi64>, tensor<2x3x1xi64>",
+         "tensor<2x3x1xi64>");
+  std::string someOutside = selection;
+  std::string plain = op("l", "reshape", "%labels", "tensor<2x3xi64>", "tensor<2x3x1xi64>");
+  someOutside.replace(someOutside.find(plain), plain.size(), outside);
+  std::string loss = "llmc.softmax_cross_entropy";
   return {
       {"Mean", arguments, type(""),
        log + selection + selected + sumRows + meanAll + "%neg = llmc.neg %mean : " + type("1x1x1x") + "\n" +
@@ -138,7 +148,11 @@ std::vector<RaiseCase> lossCases() {
       {"Sum", arguments, type(""),
        log + selection + selected + op("sum", "reduce_sum", "%s", all, type("1x1x1x"), "{axes = array<i64: 0, 1, 2>}") +
            "%m = llmc.neg %sum : " + type("1x1x1x") + "\n" + reshape("y", "m", "1x1x1x", ""),
-       "llmc.softmax_cross_entropy %0, %1 {ignoreIndex = -100 : i64}", "log_softmax", ""},
+       loss, "log_softmax", ""},
+      {"MeanOfLabelsOutside", arguments, type(""),
+       log + someOutside + selected + sumRows + meanAll + "%neg = llmc.neg %mean : " + type("1x1x1x") + "\n" +
+           reshape("y", "neg", "1x1x1x", ""),
+       loss, "log_softmax", ""},
       {"NotMinus", arguments, type(""),
        log + selection + selected + sumRows + meanAll + reshape("y", "mean", "1x1x1x", ""), "log_softmax",
        "cross_entropy", ""},
