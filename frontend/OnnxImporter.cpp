@@ -31,6 +31,7 @@ public:
         failed(decideWeights()) || failed(verify(*result.module)))
       return failure();
     strip();
+    result.externalFiles = state.reader.externalPaths();
     return std::move(result);
   }
 

@@ -166,6 +166,15 @@ FailureOr<TensorBytes> TensorReader::externalBytes(const onnx::TensorProto &tens
   return TensorBytes{buffer->getBuffer().substr(data->offset, needed), buffer};
 }
 
+std::vector<std::string> TensorReader::externalPaths() const {
+  std::vector<std::string> paths;
+  for (const auto &external : externalFiles)
+    if (external.second)
+      paths.push_back(external.second->getBufferIdentifier().str());
+  llvm::sort(paths);
+  return paths;
+}
+
 FailureOr<TensorBytes> TensorReader::initializerBytes(int index, std::string &error) {
   const onnx::TensorProto &tensor = file.model.graph().initializer(index);
   const InitializerBytes &place = file.initializers[index];

@@ -41,6 +41,8 @@ public:
   mlir::FailureOr<HostTensor> attributeConstant(const onnx::TensorProto &tensor, std::string &error);
   /// A float weight as f32: f32 data that lies aligned is not copied.
   mlir::DenseResourceElementsAttr weight(const onnx::TensorProto &tensor, const TensorBytes &bytes);
+  /// The files of external data that were read so far.
+  std::vector<std::string> externalPaths() const;
 
 private:
   mlir::FailureOr<TensorBytes> externalBytes(const onnx::TensorProto &tensor, std::string &error);

@@ -3,9 +3,12 @@
 
 #include "backend/PlanEmitter.h"
 #include "passes/Passes.h"
+#include "tools/Outputs.h"
+#include "tools/Threads.h"
 #include "tools/llmc-compile/CompileReport.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/ThreadPool.h"
 
 #include <filesystem>
 #include <fmt/format.h>
@@ -26,17 +29,19 @@ class Compiler {
   }
 
 public:
-  explicit Compiler(const CompileOptions &options) : options(options), diagnostics(context, record.current) {
+  explicit Compiler(const CompileOptions &options)
+      : options(options), pool(llvm::hardware_concurrency(defaultThreads())), context(MLIRContext::Threading::DISABLED),
+        diagnostics(context, record.current) {
+    if (defaultThreads() > 1)
+      context.setThreadPool(pool);
     context.loadDialect<LlmcDialect>();
   }
 
   Status run() {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(options.import.path, options.output, ignored))
-      return Error{options.output + ": the plan would replace the model"};
     FailureOr<ImportedModel> model = timed("import", [&] { return importOnnx(context, options.import); });
     if (failed(model))
       return diagnostics.error(options.import.path + ": the import failed");
+    LLMC_RETURN_IF_ERROR(checkOutputs(model->externalFiles));
     Status passed = runPasses(*model->module);
     if (!options.remarks.empty()) // also where a pass failed: they say why
       LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
@@ -51,7 +56,19 @@ public:
     return {};
   }
 
+  /// Also of a compilation that failed: they may say why.
+  void showWarnings() const { printWarnings(diagnostics.getWarnings()); }
+
 private:
+  /// What the flags alone don't show: the model's weights may lie in other files.
+  Status checkOutputs(const std::vector<std::string> &externalFiles) const {
+    std::vector<NamedFile> inputs;
+    for (const std::string &path : externalFiles)
+      inputs.push_back({"the model's external data", path});
+    std::string conflict = outputConflict({{"--output", options.output}, {"--remarks", options.remarks}}, inputs);
+    return conflict.empty() ? Status() : Error{conflict};
+  }
+
   Status runPasses(ModuleOp module) {
     PassManager manager(&context, ModuleOp::getOperationName());
     PipelineOptions pipeline;
@@ -102,6 +119,7 @@ private:
   }
 
   const CompileOptions &options;
+  llvm::DefaultThreadPool pool;
   MLIRContext context;
   PassRecord record;
   DiagnosticRecord diagnostics;
@@ -109,6 +127,11 @@ private:
 
 } // namespace
 
-Status compileModel(const CompileOptions &options) { return Compiler(options).run(); }
+Status compileModel(const CompileOptions &options) {
+  Compiler compiler(options);
+  Status status = compiler.run();
+  compiler.showWarnings();
+  return status;
+}
 
 } // namespace llmc

@@ -35,6 +35,11 @@ void printLedger(const Ledger &ledger, bool isWhole) {
   }
 }
 
+void printWarnings(const std::vector<std::string> &warnings) {
+  for (const std::string &warning : warnings)
+    fmt::print(stderr, "warning: {}\n", warning);
+}
+
 void printRemarks(const std::vector<Remark> &remarks) {
   for (const Remark &remark : remarks)
     fmt::print("{} {}{}: {}\n", remark.pass, remark.kind, remark.node.empty() ? "" : " at " + remark.node,

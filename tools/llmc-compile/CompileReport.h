@@ -10,6 +10,8 @@ namespace llmc {
 
 /// Parameters, constants and inputs; the middle of a long list is left out unless `isWhole`.
 void printLedger(const Ledger &ledger, bool isWhole);
+/// On standard error, a line each.
+void printWarnings(const std::vector<std::string> &warnings);
 /// Every remark, a line each.
 void printRemarks(const std::vector<Remark> &remarks);
 /// Kernels of a training step by kind, and how many remarks tell of what was declined.

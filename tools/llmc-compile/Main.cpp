@@ -2,6 +2,7 @@
 #include "backend/codegen/Codegen.h"
 #include "passes/Passes.h"
 #include "tools/Flags.h"
+#include "tools/Outputs.h"
 #include "tools/llmc-compile/CompileModel.h"
 
 #include <fmt/ranges.h>
@@ -129,7 +130,8 @@ std::string conflict(Flags &flags) {
   for (const std::string &pass : flags.compile.disabled)
     if (!llmc::isOptionalPass(pass))
       return fmt::format("--disable-pass {}: there is no plan without this pass", pass);
-  return "";
+  return llmc::outputConflict({{"--output", flags.compile.output}, {"--remarks", flags.compile.remarks}},
+                              {{"MODEL", flags.compile.import.path}});
 }
 
 } // namespace

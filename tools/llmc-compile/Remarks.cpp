@@ -33,10 +33,16 @@ LogicalResult DiagnosticRecord::handle(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Note)
     return success();
   std::string message = diagnostic.str(), node = nodeNames(diagnostic.getLocation());
+  bool namesNode = node.empty() || message.find(node) != std::string::npos;
+  std::string line = namesNode ? message : "node '" + node + "': " + message;
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+    remarks.push_back({currentPass, node, "info", message});
+    warnings.push_back(line);
+    return success();
+  }
   if (!errors.empty())
     errors += "\n";
-  bool namesNode = node.empty() || message.find(node) != std::string::npos;
-  errors += namesNode ? message : "node '" + node + "': " + message;
+  errors += line;
   return success();
 }
 

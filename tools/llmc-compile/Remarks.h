@@ -1,4 +1,5 @@
-// What passes say: errors become the tool's error, remarks a record of what was done and declined.
+// What passes say: errors become the tool's error, remarks a record of what was done and declined, warnings are shown and
+// stand among the remarks.
 #pragma once
 
 #include "runtime/Status.h"
@@ -24,7 +25,10 @@ public:
   /// `currentPass` says who is speaking; it must outlive the record.
   DiagnosticRecord(mlir::MLIRContext &context, const std::string &currentPass);
 
+  /// Warnings are among them, as "info".
   const std::vector<Remark> &getRemarks() const { return remarks; }
+  /// Each with its node, for the terminal.
+  const std::vector<std::string> &getWarnings() const { return warnings; }
   /// All errors so far, a line each; `otherwise` when nobody said anything.
   Error error(const std::string &otherwise) const;
   /// Writes the remarks as JSON, one a line.
@@ -35,6 +39,7 @@ private:
 
   const std::string &currentPass;
   std::vector<Remark> remarks;
+  std::vector<std::string> warnings;
   std::string errors;
   mlir::ScopedDiagnosticHandler handler;
 };
