@@ -106,13 +106,16 @@ Batch makeBatch(const InputMap &map) {
   return batch;
 }
 
-void storeId(std::span<std::byte> input, ElementType type, uint64_t index, int64_t value) {
+Status storeId(std::span<std::byte> input, ElementType type, uint64_t index, int64_t value) {
   if (type == ElementType::i64) {
     std::memcpy(&input[index * sizeof(int64_t)], &value, sizeof(int64_t));
-  } else {
-    int32_t narrow = static_cast<int32_t>(value);
-    std::memcpy(&input[index * sizeof(int32_t)], &narrow, sizeof(int32_t));
+    return {};
   }
+  int32_t narrow = static_cast<int32_t>(value);
+  if (narrow != value)
+    return Error{fmt::format("element {} is {}: too large for i32", index, value)};
+  std::memcpy(&input[index * sizeof(int32_t)], &narrow, sizeof(int32_t));
+  return {};
 }
 
 int64_t loadId(std::span<const std::byte> input, ElementType type, uint64_t index) {
@@ -128,23 +131,34 @@ int64_t loadId(std::span<const std::byte> input, ElementType type, uint64_t inde
 int64_t countLabels(const InputMap &map, const Batch &batch) {
   const StateEntry &labels = map.labelsEntry();
   std::span<const std::byte> bytes = batch.inputs[*map.labels];
+  // By what the graph does with them, whatever window the user feeds.
+  bool graphShifts = labels.role == "labels_unshifted";
+  uint64_t length = labels.shape.empty() ? 1 : static_cast<uint64_t>(labels.shape.back());
   int64_t count = 0;
   for (uint64_t i = 0; i < labels.buffer.bytes / elementBytes(labels.type); ++i) {
-    bool isUsed = map.labelsShifted || map.length == 0 || i % static_cast<uint64_t>(map.length) != 0;
+    bool isUsed = !graphShifts || i % length != 0;
     count += isUsed && loadId(bytes, labels.type, i) != labels.ignoreIndex;
   }
   return count;
 }
 
-void storeRow(const InputMap &map, int64_t row, std::span<const int64_t> window, Batch &batch) {
+static Status storeInput(const StateEntry &input, std::span<std::byte> bytes, uint64_t index, int64_t id) {
+  Status status = storeId(bytes, input.type, index, id);
+  return status ? status : Status(inContext(fmt::format("input '{}'", input.name), status.error()));
+}
+
+Status storeRow(const InputMap &map, int64_t row, std::span<const int64_t> window, Batch &batch) {
   for (int64_t t = 0; t < map.length; ++t) {
     uint64_t index = static_cast<uint64_t>(row * map.length + t);
     size_t place = static_cast<size_t>(t);
-    storeId(batch.inputs[*map.tokens], map.tokensEntry().type, index, window.empty() ? 0 : window[place]);
+    LLMC_RETURN_IF_ERROR(
+        storeInput(map.tokensEntry(), batch.inputs[*map.tokens], index, window.empty() ? 0 : window[place]));
     if (map.labels)
-      storeId(batch.inputs[*map.labels], map.labelsEntry().type, index,
-              window.empty() ? map.labelsEntry().ignoreIndex : window[place + (map.labelsShifted ? 1 : 0)]);
+      LLMC_RETURN_IF_ERROR(
+          storeInput(map.labelsEntry(), batch.inputs[*map.labels], index,
+                     window.empty() ? map.labelsEntry().ignoreIndex : window[place + (map.labelsShifted ? 1 : 0)]));
   }
+  return {};
 }
 
 Result<RandomTokens> RandomTokens::create(const InputMap &map, uint64_t seed) {
@@ -165,7 +179,7 @@ Status RandomTokens::fill(int64_t step, int64_t micro, Batch &batch) {
     for (size_t t = 0; t < window.size(); ++t)
       window[t] = static_cast<int64_t>(
           uniformBelow(mixBits(key ^ mixBits(static_cast<uint64_t>(row) * window.size() + t)), vocabulary));
-    storeRow(map, row, window, batch);
+    LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
   }
   batch.numTokens = map.rows * map.length;
   batch.numLabels = map.labels ? std::optional(countLabels(map, batch)) : std::nullopt;

@@ -45,8 +45,8 @@ Status requireOnlyTokensAndLabels(const InputMap &map);
 /// An empty batch with room for every input.
 Batch makeBatch(const InputMap &map);
 
-/// Writes id `value` at `index` of an i64 or i32 input.
-void storeId(std::span<std::byte> input, ElementType type, uint64_t index, int64_t value);
+/// Writes id `value` at `index` of an i64 or i32 input. Fails when it does not fit.
+Status storeId(std::span<std::byte> input, ElementType type, uint64_t index, int64_t value);
 /// Reads it back.
 int64_t loadId(std::span<const std::byte> input, ElementType type, uint64_t index);
 
@@ -77,6 +77,7 @@ private:
 };
 
 /// Writes one row of tokens and its labels from a window of T + 1 tokens, or an ignored row from an empty window.
-void storeRow(const InputMap &map, int64_t row, std::span<const int64_t> window, Batch &batch);
+/// Fails when an id does not fit the input's type.
+Status storeRow(const InputMap &map, int64_t row, std::span<const int64_t> window, Batch &batch);
 
 } // namespace llmc

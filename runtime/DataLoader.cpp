@@ -47,13 +47,13 @@ Status DataLoader::fill(int64_t step, int64_t micro, Batch &batch) {
   batch.numTokens = 0;
   for (int64_t row = 0; row < map.rows; ++row, ++position) {
     if (position >= windows) {
-      storeRow(map, row, {}, batch);
+      LLMC_RETURN_IF_ERROR(storeRow(map, row, {}, batch));
       continue;
     }
     uint64_t first = shuffle(position) * static_cast<uint64_t>(map.length);
     LLMC_RETURN_IF_ERROR(file.read(first, window));
     LLMC_RETURN_IF_ERROR(checkIds(first, window));
-    storeRow(map, row, window, batch);
+    LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
     batch.numTokens += map.length;
   }
   batch.numLabels = map.labels ? std::optional(countLabels(map, batch)) : std::nullopt;

@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <fmt/format.h>
-#include <limits>
 
 namespace llmc {
 
@@ -39,10 +38,8 @@ static Status copyRows(const SafetensorsView &tensor, const StateEntry &input, u
   }
   for (uint64_t i = 0; i < elements; ++i) {
     int64_t value = loadId(src, tensor.type, i);
-    if (input.type == ElementType::i32 &&
-        (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()))
+    if (!storeId(dst, input.type, i, value))
       return Error{fmt::format("element {} is {}: too large for i32", micro * elements + i, value)};
-    storeId(dst, input.type, i, value);
   }
   return {};
 }

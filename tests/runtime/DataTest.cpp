@@ -10,6 +10,7 @@
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <set>
 
 namespace llmc::test {
@@ -145,6 +146,34 @@ TEST_F(LoaderTest, UnshiftedLabelsAreTheTokens) {
   ASSERT_TRUE(loader->fill(0, 0, batch));
   EXPECT_EQ(ids(batch, 0), ids(batch, 1));
   EXPECT_EQ(batch.numLabels, 4) << "the graph drops each row's first label";
+}
+
+TEST_F(LoaderTest, CountsLabelsByTheGraphWhateverTheWindow) {
+  for (bool shifted : {true, false}) {
+    InputOverrides overrides;
+    overrides.labelsShifted = shifted;
+    tiny.entry("targets").role = "labels_unshifted";
+    map = *mapInputs(tiny.plan, overrides);
+    auto loader = open(llmcFile(countingTokens(13)));
+    Batch batch = makeBatch(map);
+    ASSERT_TRUE(loader->fill(0, 0, batch));
+    EXPECT_EQ(batch.numLabels, 4);
+    tiny.entry("targets").role = "labels";
+    map = *mapInputs(tiny.plan, overrides);
+    EXPECT_EQ(countLabels(map, batch), 6);
+  }
+}
+
+TEST_F(LoaderTest, RefusesIdsThatDoNotFitTheInput) {
+  StateEntry &labels = tiny.entry("targets");
+  labels.type = ElementType::i32;
+  labels.ignoreIndex = std::numeric_limits<int64_t>::min();
+  labels.buffer.bytes /= 2;
+  map = *mapInputs(tiny.plan, {});
+  Batch batch = makeBatch(map);
+  Status status = storeRow(map, 0, {}, batch);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "input 'targets': element 0 is -9223372036854775808: too large for i32");
 }
 
 TEST_F(LoaderTest, FillsTheLastStepUpWithIgnoredLabels) {
@@ -289,7 +318,7 @@ protected:
     auto writer = SafetensorsWriter::create(folder.path("in.safetensors"), infos);
     std::vector<std::byte> bytes(tokens.size() * elementBytes(type));
     for (size_t i = 0; i < tokens.size(); ++i)
-      storeId(bytes, type, i, tokens[i]);
+      EXPECT_TRUE(storeId(bytes, type, i, tokens[i]));
     std::vector<int64_t> labels(tokens.size(), -1);
     labels.back() = 4;
     EXPECT_TRUE(writer->append(bytes));

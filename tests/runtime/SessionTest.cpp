@@ -40,8 +40,8 @@ protected:
   Batch batch(std::vector<int64_t> labels) {
     Batch made = makeBatch(map);
     for (size_t i = 0; i < 6; ++i) {
-      storeId(made.inputs[0], ElementType::i64, i, static_cast<int64_t>(i % 5));
-      storeId(made.inputs[1], ElementType::i64, i, labels[i]);
+      EXPECT_TRUE(storeId(made.inputs[0], ElementType::i64, i, static_cast<int64_t>(i % 5)));
+      EXPECT_TRUE(storeId(made.inputs[1], ElementType::i64, i, labels[i]));
     }
     made.numTokens = 6;
     made.numLabels = countLabels(map, made);
