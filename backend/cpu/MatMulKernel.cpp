@@ -1,5 +1,5 @@
 // Matrix products on oneDNN: its matmul primitive (JIT kernels over strides or packed weights, bias and accumulation as
-// epilogue), or its sgemm. Which one follows from the shape by what was measured (tests/bench/CpuBench.cpp). A
+// epilogue); its sgemm only where the primitive is no JIT kernel: training that ran sgemm corrupted the heap (2.6.3). A
 // primitive that would fall back to oneDNN's scalar reference is never run on anything big. Accumulates in f32; same
 // bits for a thread count.
 #include "backend/cpu/Dnnl.h"
@@ -198,14 +198,6 @@ static Result<NamedCall> makePrimitive(const MatMulShape &shape, const MatMulBuf
   });
 }
 
-/// Where sgemm is faster than the primitive on plain f32 (GPT-2's shapes, two threads, GFLOP/s: 211 to 226 against 199
-/// to 221): everywhere but with a bias (a pass of its own), in a batch (which the primitive splits over threads), and with
-/// only rhs transposed unless it has more rows than columns (172 to 208 against 213 to 218).
-static bool prefersSgemm(const MatMulShape &shape, const MatMulBuffers &buffers) {
-  bool isSlowForm = shape.transposeRhs && !shape.transposeLhs && shape.n <= shape.k;
-  return shape.isF32() && shape.rhsLayout == RhsLayout::plain && shape.batch == 1 && !buffers.bias && !isSlowForm;
-}
-
 static std::unique_ptr<CpuKernel> makeSgemm(const MatMulShape &shape, const MatMulBuffers &buffers, int threads) {
   auto kernel = std::make_unique<SgemmKernel>();
   kernel->shape = shape;
@@ -220,8 +212,6 @@ Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, cons
   foldBatch(shape);
   MatMulBuffers buffers{args.operand("lhs").data, args.operand("rhs").data, args.operand("bias").data,
                         args.operand("dst").data};
-  if (prefersSgemm(shape, buffers))
-    return makeSgemm(shape, buffers, target.threads);
   Result<NamedCall> made = makePrimitive(shape, buffers);
   bool isJit = made.ok() && (made->implementation.starts_with("brg") || made->implementation.starts_with("gemm:jit"));
   if (!isJit && shape.isF32() && shape.rhsLayout == RhsLayout::plain)
