@@ -2,6 +2,7 @@
 // relative error). Written over Lanes, so vectors and a GPU thread's scalars share it. Products and sums may contract
 // to fused multiply-adds; none relies on it.
 #include "backend/codegen/MathExpansion.h"
+#include "backend/codegen/LaneOps.h"
 
 #include "ir/Lanes.h"
 
@@ -17,18 +18,6 @@ using namespace mlir;
 namespace llmc {
 
 //===-- Bits
-
-static Type shaped(Lanes lanes, Type element) {
-  if (auto vector = dyn_cast<VectorType>(lanes.value.getType()))
-    return VectorType::get(vector.getShape(), element);
-  return element;
-}
-template <typename Op> static Lanes convert(Lanes lanes, Type element) {
-  return lanes.with(lanes.builder->create<Op>(lanes.loc, shaped(lanes, element), lanes.value));
-}
-template <typename Op> static Lanes apply(Lanes a, Lanes b) {
-  return a.with(a.builder->create<Op>(a.loc, a.value, b.value));
-}
 
 static Lanes bitsOf(Lanes a) { return convert<arith::BitcastOp>(a, a.builder->getI32Type()); }
 static Lanes floatOf(Lanes bits) { return convert<arith::BitcastOp>(bits, bits.builder->getF32Type()); }

@@ -1,5 +1,6 @@
 // Conversions by integer arithmetic, one instruction or a few for a register of lanes.
 #include "backend/codegen/Storage.h"
+#include "backend/codegen/LaneOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -15,20 +16,6 @@ Type memoryType(Type storage) {
 }
 
 unsigned storageBytes(Type storage) { return memoryType(storage).getIntOrFloatBitWidth() / 8; }
-
-/// `element` in the shape of the lanes.
-static Type shaped(Lanes lanes, Type element) {
-  if (auto vector = dyn_cast<VectorType>(lanes.value.getType()))
-    return VectorType::get(vector.getShape(), element);
-  return element;
-}
-
-template <typename Op> static Lanes convert(Lanes lanes, Type element) {
-  return lanes.with(lanes.builder->create<Op>(lanes.loc, shaped(lanes, element), lanes.value));
-}
-template <typename Op> static Lanes apply(Lanes a, Lanes b) {
-  return a.with(a.builder->create<Op>(a.loc, a.value, b.value));
-}
 
 Lanes fromStorage(Lanes loaded, Type storage) {
   OpBuilder &builder = *loaded.builder;
