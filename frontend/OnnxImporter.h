@@ -41,7 +41,7 @@ struct ImportedModel {
   std::vector<uint8_t>
       strippedModel; ///< the file's bytes without the payloads of weights that train; external data of others inline
   std::vector<std::string> externalFiles; ///< other files that weights were read from
-  std::vector<Splice> splice; ///< in the order of strippedModel
+  std::vector<Splice> splice;             ///< in the order of strippedModel
   Ledger ledger;
 };
 

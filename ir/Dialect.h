@@ -1,4 +1,5 @@
-// The dialect llmc for C++: interfaces, ops, and the few helpers their definitions share. See ir/ops/*.td for what each op means.
+// The dialect llmc for C++: interfaces, ops, and the few helpers their definitions share. See ir/ops/*.td for what each
+// op means.
 #pragma once
 
 #include "ir/Expr.h"
@@ -24,12 +25,13 @@ namespace llmc {
 /// Which storage an op's float operands want in a bf16 plan.
 enum class PrecisionPolicy { follow, keepF32, bf16 };
 
-/// One launch as its op describes it; backend/PlanEmitter turns it into runtime/Plan.h's Launch, in the order of Kernels.def.
+/// One launch as its op describes it; backend/PlanEmitter turns it into runtime/Plan.h's Launch, in the order of
+/// Kernels.def.
 struct LaunchDescription {
-  llvm::StringRef kernel;                     ///< name in Kernels.def
-  llvm::SmallVector<mlir::Value> operands;    ///< inputs and results in Kernels.def's order; null where absent
-  llvm::StringMap<int64_t> ints;              ///< by name; names not set are 0
-  llvm::StringMap<double> floats;             ///< by name
+  llvm::StringRef kernel;                  ///< name in Kernels.def
+  llvm::SmallVector<mlir::Value> operands; ///< inputs and results in Kernels.def's order; null where absent
+  llvm::StringMap<int64_t> ints;           ///< by name; names not set are 0
+  llvm::StringMap<double> floats;          ///< by name
 };
 
 /// ElementType's number (runtime/Plan.h) of an element type; -1 for a type that plans do not store.
@@ -45,12 +47,15 @@ mlir::FailureOr<HostTensor> knownValue(mlir::Value value);
 // What the generated definitions call.
 std::string elementwiseShardingRule(mlir::Operation *op);
 mlir::LogicalResult verifyElementwise(mlir::Operation *op);
-mlir::LogicalResult evaluateElementwise(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands, llvm::SmallVectorImpl<HostTensor> &results);
+mlir::LogicalResult evaluateElementwise(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands,
+                                        llvm::SmallVectorImpl<HostTensor> &results);
 mlir::OpFoldResult foldByEvaluation(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands);
 mlir::LogicalResult inferBroadcast(std::optional<mlir::Location> location, mlir::ValueRange operands, bool isPredicate,
                                    llvm::SmallVectorImpl<mlir::Type> &types);
-mlir::LogicalResult inferSelect(std::optional<mlir::Location> location, mlir::ValueRange operands, llvm::SmallVectorImpl<mlir::Type> &types);
-mlir::LogicalResult inferReduction(mlir::Type operand, llvm::ArrayRef<int64_t> axes, llvm::SmallVectorImpl<mlir::Type> &types);
+mlir::LogicalResult inferSelect(std::optional<mlir::Location> location, mlir::ValueRange operands,
+                                llvm::SmallVectorImpl<mlir::Type> &types);
+mlir::LogicalResult inferReduction(mlir::Type operand, llvm::ArrayRef<int64_t> axes,
+                                   llvm::SmallVectorImpl<mlir::Type> &types);
 mlir::LogicalResult verifyAxes(mlir::Operation *op, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
 mlir::LogicalResult verifyNorm(mlir::Operation *op);
 mlir::LogicalResult verifyLoss(mlir::Operation *op);

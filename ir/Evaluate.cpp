@@ -46,12 +46,15 @@ OpFoldResult foldByEvaluation(Operation *op, ArrayRef<Attribute> operands) {
   return Attribute(results.front().toAttribute());
 }
 
-LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, bool isPredicate, SmallVectorImpl<Type> &types) {
+LogicalResult inferBroadcast(std::optional<Location> location, ValueRange operands, bool isPredicate,
+                             SmallVectorImpl<Type> &types) {
   SmallVector<int64_t> shape;
   for (Value operand : operands) {
-    FailureOr<SmallVector<int64_t>> joined = broadcastShapes(shape, cast<RankedTensorType>(operand.getType()).getShape());
+    FailureOr<SmallVector<int64_t>> joined =
+        broadcastShapes(shape, cast<RankedTensorType>(operand.getType()).getShape());
     if (failed(joined))
-      return emitOptionalError(location, "operand shapes do not broadcast: ", operands.front().getType(), " and ", operand.getType());
+      return emitOptionalError(location, "operand shapes do not broadcast: ", operands.front().getType(), " and ",
+                               operand.getType());
     shape = std::move(*joined);
   }
   Type element = getElementTypeOrSelf(operands.front().getType());
@@ -63,7 +66,8 @@ LogicalResult inferSelect(std::optional<Location> location, ValueRange operands,
   SmallVector<Type> all;
   if (failed(inferBroadcast(location, operands, /*isPredicate=*/false, all)))
     return failure();
-  types.push_back(RankedTensorType::get(cast<RankedTensorType>(all.front()).getShape(), getElementTypeOrSelf(operands[1].getType())));
+  types.push_back(RankedTensorType::get(cast<RankedTensorType>(all.front()).getShape(),
+                                        getElementTypeOrSelf(operands[1].getType())));
   return success();
 }
 

@@ -38,15 +38,21 @@ Expr less(Expr a, Expr b) { return build<LessOp>(a, a.value, b.value); }
 Expr logicalNot(Expr a) { return build<NotOp>(a, a.value.getType(), a.value); }
 Expr select(Expr condition, Expr a, Expr b) { return build<SelectOp>(a, condition.value, a.value, b.value); }
 
-Expr reduceSum(Expr a, ArrayRef<int64_t> axes) { return axes.empty() ? a : build<ReduceSumOp>(a, a.value, a.builder->getDenseI64ArrayAttr(axes)); }
-Expr reduceMax(Expr a, ArrayRef<int64_t> axes) { return axes.empty() ? a : build<ReduceMaxOp>(a, a.value, a.builder->getDenseI64ArrayAttr(axes)); }
+Expr reduceSum(Expr a, ArrayRef<int64_t> axes) {
+  return axes.empty() ? a : build<ReduceSumOp>(a, a.value, a.builder->getDenseI64ArrayAttr(axes));
+}
+Expr reduceMax(Expr a, ArrayRef<int64_t> axes) {
+  return axes.empty() ? a : build<ReduceMaxOp>(a, a.value, a.builder->getDenseI64ArrayAttr(axes));
+}
 
 Expr reshape(Expr a, ArrayRef<int64_t> shape) {
   if (a.shape() == shape)
     return a;
   return build<ReshapeOp>(a, RankedTensorType::get(shape, a.type().getElementType()), a.value);
 }
-Expr transpose(Expr a, ArrayRef<int64_t> permutation) { return build<TransposeOp>(a, a.value, a.builder->getDenseI64ArrayAttr(permutation)); }
+Expr transpose(Expr a, ArrayRef<int64_t> permutation) {
+  return build<TransposeOp>(a, a.value, a.builder->getDenseI64ArrayAttr(permutation));
+}
 Expr broadcastTo(Expr a, ArrayRef<int64_t> shape) {
   if (a.shape() == shape)
     return a;

@@ -1,5 +1,5 @@
-// Numbers of the graph: an Expr is a tensor value with the vocabulary of Formula.h; each operation builds one llmc op, with NumPy
-// broadcasting and constants as splats of one element. Gradients and decompositions are written in it.
+// Numbers of the graph: an Expr is a tensor value with the vocabulary of Formula.h; each operation builds one llmc op,
+// with NumPy broadcasting and constants as splats of one element. Gradients and decompositions are written in it.
 #pragma once
 
 #include "mlir/IR/Builders.h"

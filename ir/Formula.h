@@ -1,6 +1,6 @@
-// One way to write math, three things it can mean. A formula over T is computed when T is double or int64_t (host evaluation), emitted
-// as arith/math ops when T is Lanes (kernels, see Lanes.h), and built as llmc ops when T is Expr (gradients, see Expr.h).
-// This header gives double and int64_t the vocabulary; comparisons and logic return 0 or 1.
+// One way to write math, three things it can mean. A formula over T is computed when T is double or int64_t (host
+// evaluation), emitted as arith/math ops when T is Lanes (kernels, see Lanes.h), and built as llmc ops when T is Expr
+// (gradients, see Expr.h). This header gives double and int64_t the vocabulary; comparisons and logic return 0 or 1.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A tensor on the host, wide: f64 for floats, i64 for integers and booleans. What constant folding and the tests' f64 oracle compute with.
+// A tensor on the host, wide: f64 for floats, i64 for integers and booleans. What constant folding and the tests' f64
+// oracle compute with.
 #pragma once
 
 #include "mlir/IR/BuiltinAttributes.h"

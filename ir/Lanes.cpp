@@ -20,7 +20,8 @@ static Type shapedLike(Type like, Type scalar) {
 
 Lanes Lanes::constant(double number) const {
   Type element = elementType();
-  TypedAttr attribute = isFloat() ? TypedAttr(FloatAttr::get(element, number)) : TypedAttr(IntegerAttr::get(element, int64_t(number)));
+  TypedAttr attribute =
+      isFloat() ? TypedAttr(FloatAttr::get(element, number)) : TypedAttr(IntegerAttr::get(element, int64_t(number)));
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     attribute = DenseElementsAttr::get(vector, Attribute(attribute));
   return with(builder->create<arith::ConstantOp>(loc, attribute));
@@ -75,7 +76,8 @@ Lanes cos(Lanes a) { return unary<math::CosOp>(a); }
 Lanes abs(Lanes a) { return a.isFloat() ? unary<math::AbsFOp>(a) : unary<math::AbsIOp>(a); }
 Lanes floor(Lanes a) { return unary<math::FloorOp>(a); }
 Lanes round(Lanes a) { return unary<math::RoundEvenOp>(a); }
-// For a > 0; 0 at 0 with b > 0, NaN below. Exponents that are small integers never come here: PowOp's canonicalizer takes them.
+// For a > 0; 0 at 0 with b > 0, NaN below. Exponents that are small integers never come here: PowOp's canonicalizer
+// takes them.
 Lanes pow(Lanes a, Lanes b) { return select(equal(a, a.constant(0)), a, exp(b * log(a))); }
 
 Lanes max(Lanes a, Lanes b) { return binary<arith::MaximumFOp, arith::MaxSIOp>(a, b); }
@@ -87,8 +89,12 @@ Lanes isNan(Lanes a) { return compare(a, a, arith::CmpFPredicate::UNO, arith::Cm
 
 /// As i1.
 static Lanes truth(Lanes a) { return a.castTo(a.builder->getI1Type()); }
-Lanes logicalAnd(Lanes a, Lanes b) { return a.with(a.builder->create<arith::AndIOp>(a.loc, truth(a).value, truth(b).value)); }
-Lanes logicalOr(Lanes a, Lanes b) { return a.with(a.builder->create<arith::OrIOp>(a.loc, truth(a).value, truth(b).value)); }
+Lanes logicalAnd(Lanes a, Lanes b) {
+  return a.with(a.builder->create<arith::AndIOp>(a.loc, truth(a).value, truth(b).value));
+}
+Lanes logicalOr(Lanes a, Lanes b) {
+  return a.with(a.builder->create<arith::OrIOp>(a.loc, truth(a).value, truth(b).value));
+}
 Lanes logicalNot(Lanes a) {
   Lanes condition = truth(a);
   return a.with(a.builder->create<arith::XOrIOp>(a.loc, condition.value, condition.constant(1).value));

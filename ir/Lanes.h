@@ -1,5 +1,6 @@
-// Numbers of generated code: a Lanes is an MLIR value, a vector (CPU) or a scalar (a GPU thread), with the vocabulary of Formula.h.
-// Each operation emits one arith or math op. Floats are f32 here whatever their storage; integers are i64 or i32, booleans i1.
+// Numbers of generated code: a Lanes is an MLIR value, a vector (CPU) or a scalar (a GPU thread), with the vocabulary
+// of Formula.h. Each operation emits one arith or math op. Floats are f32 here whatever their storage; integers are i64
+// or i32, booleans i1.
 #pragma once
 
 #include "mlir/IR/Builders.h"

@@ -32,7 +32,8 @@ public:
 
   void add(Value value, Value gradient) {
     Value &sum = gradients[value];
-    sum = sum ? ExprScope{builder, value.getLoc()}(sum) + ExprScope{builder, value.getLoc()}(gradient) : Expr{&builder, value.getLoc(), gradient};
+    sum = sum ? ExprScope{builder, value.getLoc()}(sum) + ExprScope{builder, value.getLoc()}(gradient)
+              : Expr{&builder, value.getLoc(), gradient};
   }
 
   Value of(Value value) const { return gradients.lookup(value); }
@@ -88,7 +89,8 @@ struct BuildGradients : impl::BuildGradientsBase<BuildGradients> {
       return program.emitError("the loss depends on no parameter: nothing to train");
     Value loss = terminator.getOperand(*lossIndex);
     auto lossType = cast<RankedTensorType>(loss.getType());
-    adjoint.add(loss, builder.create<ConstantOp>(loss.getLoc(), lossType, cast<ElementsAttr>(DenseElementsAttr::get(lossType, 1.0f))));
+    adjoint.add(loss, builder.create<ConstantOp>(loss.getLoc(), lossType,
+                                                 cast<ElementsAttr>(DenseElementsAttr::get(lossType, 1.0f))));
 
     SmallVector<Operation *> ops;
     for (Operation &op : body.without_terminator())
@@ -100,7 +102,8 @@ struct BuildGradients : impl::BuildGradientsBase<BuildGradients> {
   }
 
   /// Appends each parameter's gradient to the program's results, in the order of the variables.
-  LogicalResult returnGradients(ProgramOp program, ArrayRef<Operation *> ops, const Adjoint &adjoint, OpBuilder &builder, SymbolTable &symbols) {
+  LogicalResult returnGradients(ProgramOp program, ArrayRef<Operation *> ops, const Adjoint &adjoint,
+                                OpBuilder &builder, SymbolTable &symbols) {
     DenseMap<StringRef, Value> sums;
     for (Operation *op : ops) {
       auto get = dyn_cast<GetOp>(op);
@@ -120,7 +123,8 @@ struct BuildGradients : impl::BuildGradientsBase<BuildGradients> {
         variable.setKind("constant");
         continue;
       }
-      results.add(gradient, builder.getDictionaryAttr(builder.getNamedAttr("llmc.gradient_of", FlatSymbolRefAttr::get(variable.getSymNameAttr()))));
+      results.add(gradient, builder.getDictionaryAttr(builder.getNamedAttr(
+                                "llmc.gradient_of", FlatSymbolRefAttr::get(variable.getSymNameAttr()))));
     }
     results.setOn(program);
     return success();

@@ -1,4 +1,5 @@
-// The programs of a plan. All are built from @graph and @gradients: what differs is what happens to a gradient (design.md, "Programs of a plan").
+// The programs of a plan. All are built from @graph and @gradients: what differs is what happens to a gradient
+// (design.md, "Programs of a plan").
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
 
@@ -67,10 +68,12 @@ private:
       OpBuilder builder(gradients);
       auto type = cast<RankedTensorType>(parameter.getType());
       std::string name = stateName(parameter, what);
-      auto state = builder.create<VariableOp>(parameter.getLoc(), builder.getStringAttr(name), builder.getStringAttr(kind), TypeAttr::get(type),
-                                              ElementsAttr(), UnitAttr(), StringAttr());
+      auto state =
+          builder.create<VariableOp>(parameter.getLoc(), builder.getStringAttr(name), builder.getStringAttr(kind),
+                                     TypeAttr::get(type), ElementsAttr(), UnitAttr(), StringAttr());
       if (symbols.insert(state) != builder.getStringAttr(name))
-        return parameter.emitError() << "its state needs the name '" << name << "', which another variable or program has";
+        return parameter.emitError() << "its state needs the name '" << name
+                                     << "', which another variable or program has";
       return success();
     };
     for (VariableOp parameter : parameters) {
@@ -128,12 +131,13 @@ private:
     auto get = [&](StringRef name) { return builder.create<GetOp>(loc, type, name).getResult(); };
     auto set = [&](StringRef name, Value value) { builder.create<SetOp>(loc, name, value); };
     if (optimizer == "sgd") {
-      auto update = builder.create<SgdOp>(loc, type, get(parameter.getSymName()), g.gradient, clipFactor, parameter.getDecaysAttr());
+      auto update = builder.create<SgdOp>(loc, type, get(parameter.getSymName()), g.gradient, clipFactor,
+                                          parameter.getDecaysAttr());
       return set(parameter.getSymName(), update.getNewParameter());
     }
     std::string m = stateName(parameter, "m"), v = stateName(parameter, "v");
-    auto update = builder.create<AdamWOp>(loc, TypeRange{type, type, type}, get(parameter.getSymName()), g.gradient, get(m), get(v), clipFactor,
-                                          parameter.getDecaysAttr());
+    auto update = builder.create<AdamWOp>(loc, TypeRange{type, type, type}, get(parameter.getSymName()), g.gradient,
+                                          get(m), get(v), clipFactor, parameter.getDecaysAttr());
     set(parameter.getSymName(), update.getNewParameter());
     set(m, update.getNewM());
     set(v, update.getNewV());
@@ -171,11 +175,13 @@ private:
       if (auto of = gradientsProgram.getResultAttrOfType<FlatSymbolRefAttr>(i, "llmc.gradient_of"))
         gradients.push_back({symbols.lookup<VariableOp>(of.getValue()), Value()});
     OpBuilder builder(getOperation().getBody(), getOperation().getBody()->end());
-    auto program = builder.create<ProgramOp>(gradientsProgram.getLoc(), "update", "update", builder.getFunctionType({}, {}));
+    auto program =
+        builder.create<ProgramOp>(gradientsProgram.getLoc(), "update", "update", builder.getFunctionType({}, {}));
     Block *body = program.getBody().empty() ? &program.getBody().emplaceBlock() : &program.getBody().front();
     builder.setInsertionPointToStart(body);
     for (ParameterGradient &g : gradients)
-      g.gradient = builder.create<GetOp>(g.parameter.getLoc(), g.parameter.getType(), stateName(g.parameter, "gradient"));
+      g.gradient =
+          builder.create<GetOp>(g.parameter.getLoc(), g.parameter.getType(), stateName(g.parameter, "gradient"));
     Value norm = buildNorm(builder, gradients, program.getLoc());
     Value clipFactor = buildClipFactor(builder, norm);
     for (const ParameterGradient &g : gradients)

@@ -1,5 +1,5 @@
-// Replaces ops that are no kernel of their own by the small ops the fusion pass gathers, and brings reductions over any axes to the two
-// forms a generated kernel has: along rows (the last axis) or along columns (all axes but the last).
+// Replaces ops that are no kernel of their own by the small ops the fusion pass gathers, and brings reductions over any
+// axes to the two forms a generated kernel has: along rows (the last axis) or along columns (all axes but the last).
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -14,11 +14,12 @@ template <typename ReduceOp> static bool isKernelForm(ReduceOp op) {
   int64_t rank = op.getA().getType().getRank();
   if (axes.size() == 1 && axes[0] == rank - 1)
     return true;
-  return std::is_same_v<ReduceOp, ReduceSumOp> && rank >= 2 && int64_t(axes.size()) == rank - 1 && axes.back() == rank - 2;
+  return std::is_same_v<ReduceOp, ReduceSumOp> && rank >= 2 && int64_t(axes.size()) == rank - 1 &&
+         axes.back() == rank - 2;
 }
 
-/// `a` with reduced axes moved behind the others when they are in the middle; then as a matrix with the reduced axes as one dimension.
-/// A reduction of everything goes along rows first.
+/// `a` with reduced axes moved behind the others when they are in the middle; then as a matrix with the reduced axes as
+/// one dimension. A reduction of everything goes along rows first.
 template <typename ReduceOp> static Value reduceAsMatrix(OpBuilder &builder, ReduceOp op) {
   ExprScope scope{builder, op.getLoc()};
   Expr a = scope(op.getA());
@@ -32,7 +33,8 @@ template <typename ReduceOp> static Value reduceAsMatrix(OpBuilder &builder, Red
   }
   if (kept.empty()) {
     Expr rows = scope(builder.create<ReduceOp>(op.getLoc(), a, builder.getDenseI64ArrayAttr({a.rank() - 1})));
-    auto all = builder.create<ReduceOp>(op.getLoc(), reshape(rows, {1, rows.type().getNumElements()}), builder.getDenseI64ArrayAttr({1}));
+    auto all = builder.create<ReduceOp>(op.getLoc(), reshape(rows, {1, rows.type().getNumElements()}),
+                                        builder.getDenseI64ArrayAttr({1}));
     return reshape(scope(all), op.getType().getShape());
   }
   bool leading = std::is_same_v<ReduceOp, ReduceSumOp> && axes.back() == int64_t(axes.size()) - 1;
@@ -54,7 +56,8 @@ struct Decompose : impl::DecomposeBase<Decompose> {
   }
 
   void runOnProgram(ProgramOp program) {
-    // Ops that a decomposition makes may be decomposed in turn; they stand before the op they replace, so a work list serves.
+    // Ops that a decomposition makes may be decomposed in turn; they stand before the op they replace, so a work list
+    // serves.
     SmallVector<Operation *> worklist;
     for (Operation &op : program.getBody().front())
       worklist.push_back(&op);

@@ -1,5 +1,5 @@
-// Gathers elementwise ops and reductions into generated kernels: first along the values that flow between them, then beside each other
-// where they read the same large value.
+// Gathers elementwise ops and reductions into generated kernels: first along the values that flow between them, then
+// beside each other where they read the same large value.
 #include "passes/FusionBuilder.h"
 #include "passes/Passes.h"
 
@@ -72,7 +72,8 @@ struct Fuse : impl::FuseBase<Fuse> {
     }
   }
 
-  /// Puts every node where it can run, clusters as fusions. Variables are read first and written last; the schedule moves them.
+  /// Puts every node where it can run, clusters as fusions. Variables are read first and written last; the schedule
+  /// moves them.
   void rebuild(Block &block, FusionClusters &clusters) {
     Operation *terminator = block.getTerminator();
     for (FusionNode *node : clusters.nodes()) {
@@ -83,7 +84,8 @@ struct Fuse : impl::FuseBase<Fuse> {
       OpBuilder builder(terminator);
       FusionOp fusion = buildFusion(builder, *node);
       if (node->ops.size() > 1)
-        fusion.emitRemark("fused ") << node->ops.size() << " ops over " << fusion.getRows() << " x " << fusion.getCols();
+        fusion.emitRemark("fused ") << node->ops.size() << " ops over " << fusion.getRows() << " x "
+                                    << fusion.getCols();
       // What forward and backward pass both compute (a norm's statistics) is computed once, now that it is one kernel.
       IRRewriter rewriter(builder);
       DominanceInfo dominance(fusion);

@@ -1,4 +1,5 @@
-// From cluster to fusion. Dimensions that every value has whole, or every value lacks, become one; the last dimension are the lanes.
+// From cluster to fusion. Dimensions that every value has whole, or every value lacks, become one; the last dimension
+// are the lanes.
 #include "passes/FusionBuilder.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -104,7 +105,8 @@ public:
     Location loc = op->getLoc();
     Value result = op->getResult(0);
     if (op->hasTrait<OpTrait::ConstantLike>()) {
-      Value scalar = builder.create<ConstantOp>(loc, RankedTensorType::get({}, getElementTypeOrSelf(result.getType())), splatOf(result));
+      Value scalar = builder.create<ConstantOp>(loc, RankedTensorType::get({}, getElementTypeOrSelf(result.getType())),
+                                                splatOf(result));
       return map(result, scalar);
     }
     if (isa<ReshapeOp>(op))
@@ -124,7 +126,9 @@ public:
 
 private:
   int64_t lastDim() const { return int64_t(collapse.shape().size()) - 1; }
-  int64_t missingDims(Value value) const { return collapse.originalRank() - cast<RankedTensorType>(value.getType()).getRank(); }
+  int64_t missingDims(Value value) const {
+    return collapse.originalRank() - cast<RankedTensorType>(value.getType()).getRank();
+  }
   static ElementsAttr splatOf(Value constant) {
     auto elements = cast<DenseElementsAttr>(cast<ConstantOp>(constant.getDefiningOp()).getValue());
     auto scalar = RankedTensorType::get({}, elements.getElementType());
@@ -140,7 +144,8 @@ private:
 static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// (rowBlock, colBlock): fixed by the shape alone, so that results do not depend on the number of threads.
-static std::pair<int64_t, int64_t> chooseBlocks(int64_t rows, int64_t cols, bool hasRowReduction, bool hasColumnReduction) {
+static std::pair<int64_t, int64_t> chooseBlocks(int64_t rows, int64_t cols, bool hasRowReduction,
+                                                bool hasColumnReduction) {
   rows = std::max<int64_t>(1, rows), cols = std::max<int64_t>(1, cols);
   if (hasColumnReduction && !hasRowReduction) {
     int64_t colBlock = std::max<int64_t>(64, ceilDivide(ceilDivide(cols, 16), 16) * 16);
@@ -159,7 +164,8 @@ static std::pair<int64_t, int64_t> chooseBlocks(int64_t rows, int64_t cols, bool
 static Value sumPartials(OpBuilder &builder, Location loc, Value partials, RankedTensorType type) {
   auto partialType = cast<RankedTensorType>(partials.getType());
   auto [rowBlock, colBlock] = chooseBlocks(partialType.getDimSize(0), partialType.getDimSize(1), false, true);
-  auto fusion = builder.create<FusionOp>(loc, TypeRange{type}, ValueRange{partials}, builder.getDenseI64ArrayAttr(partialType.getShape()),
+  auto fusion = builder.create<FusionOp>(loc, TypeRange{type}, ValueRange{partials},
+                                         builder.getDenseI64ArrayAttr(partialType.getShape()),
                                          builder.getI64IntegerAttr(rowBlock), builder.getI64IntegerAttr(colBlock));
   Block &body = fusion.getBody().emplaceBlock();
   Value argument = body.addArgument(partialType, loc);
@@ -213,11 +219,13 @@ FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster) {
   SmallVector<Type> types;
   for (Value output : outputs) {
     bool isPartial = isColumnReduction(output.getDefiningOp()) && numRowBlocks > 1;
-    types.push_back(isPartial ? RankedTensorType::get({numRowBlocks, cols}, getElementTypeOrSelf(output.getType())) : output.getType());
+    types.push_back(isPartial ? RankedTensorType::get({numRowBlocks, cols}, getElementTypeOrSelf(output.getType()))
+                              : output.getType());
   }
   Location loc = builder.getFusedLoc(locations);
-  auto fusion = builder.create<FusionOp>(loc, types, inputs.getArrayRef(), builder.getDenseI64ArrayAttr(collapse.shape()),
-                                         builder.getI64IntegerAttr(rowBlock), builder.getI64IntegerAttr(colBlock));
+  auto fusion =
+      builder.create<FusionOp>(loc, types, inputs.getArrayRef(), builder.getDenseI64ArrayAttr(collapse.shape()),
+                               builder.getI64IntegerAttr(rowBlock), builder.getI64IntegerAttr(colBlock));
   Block &body = fusion.getBody().emplaceBlock();
   BodyBuilder bodyBuilder(OpBuilder::atBlockEnd(&body), collapse);
   for (Value input : inputs)

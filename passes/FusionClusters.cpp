@@ -1,5 +1,6 @@
-// Clusters by contraction of a graph that is kept topologically ordered: only the stretch between two nodes has to be looked at to know
-// whether they may merge, and only it is reordered when they do (after Pearce and Kelly, "A dynamic topological sort algorithm", 2007).
+// Clusters by contraction of a graph that is kept topologically ordered: only the stretch between two nodes has to be
+// looked at to know whether they may merge, and only it is reordered when they do (after Pearce and Kelly, "A dynamic
+// topological sort algorithm", 2007).
 #include "passes/FusionClusters.h"
 
 #include "mlir/IR/Matchers.h"
@@ -52,7 +53,8 @@ bool isFree(Operation *op) {
     return true;
   if (isa<BroadcastToOp>(op) && op->getOperand(0).getDefiningOp())
     return isFree(op->getOperand(0).getDefiningOp());
-  return numElements(op->getResult(0)) == 1 && llvm::all_of(op->getOperands(), [](Value operand) { return numElements(operand) == 1; });
+  return numElements(op->getResult(0)) == 1 &&
+         llvm::all_of(op->getOperands(), [](Value operand) { return numElements(operand) == 1; });
 }
 
 ArrayRef<int64_t> iterationShape(Operation *op) {
@@ -108,7 +110,8 @@ bool FusionClusters::reaches(FusionNode &from, FusionNode &to, DenseSet<FusionNo
   return found;
 }
 
-/// The space of two clusters together: equal, or one holds one element per row of the other. Empty when they do not fit.
+/// The space of two clusters together: equal, or one holds one element per row of the other. Empty when they do not
+/// fit.
 static ArrayRef<int64_t> jointSpace(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   if (a == b)
     return a;
@@ -139,7 +142,8 @@ bool FusionClusters::readsColumnSums(Operation *op, const FusionNode &other) con
     if (!producer)
       return false;
     // A free op is copied into the reader's kernel and reads there.
-    return isFree(producer) ? readsColumnSums(producer, other) : isColumnReduction(producer) && byOp.lookup(producer) == &other;
+    return isFree(producer) ? readsColumnSums(producer, other)
+                            : isColumnReduction(producer) && byOp.lookup(producer) == &other;
   });
 }
 

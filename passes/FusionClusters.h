@@ -1,5 +1,5 @@
-// Which ops run as one generated kernel: clusters of a program's ops, kept in an order in which they can run. Merging two clusters is
-// allowed when no value leaves one and comes back to the other through a third.
+// Which ops run as one generated kernel: clusters of a program's ops, kept in an order in which they can run. Merging
+// two clusters is allowed when no value leaves one and comes back to the other through a third.
 #pragma once
 
 #include "ir/Dialect.h"
@@ -10,16 +10,16 @@ namespace llmc {
 
 /// One node of the contracted graph: a cluster of fusible ops, or one op of another kind.
 struct FusionNode {
-  llvm::SmallVector<mlir::Operation *> ops;  ///< in program order
-  llvm::SmallVector<int64_t> space;          ///< the iteration space's shape; empty and unused unless fusible
+  llvm::SmallVector<mlir::Operation *> ops; ///< in program order
+  llvm::SmallVector<int64_t> space;         ///< the iteration space's shape; empty and unused unless fusible
   bool isFusible = false;
-  size_t order = 0;                          ///< position in FusionClusters::nodes()
+  size_t order = 0; ///< position in FusionClusters::nodes()
 };
 
 /// Whether an op can be part of a generated kernel: elementwise, or a row or column reduction of a float.
 bool isFusible(mlir::Operation *op);
-/// Whether an op costs nothing inside a kernel, so that each kernel has its own copy: constants of one number, iota, and elementwise math on
-/// single elements.
+/// Whether an op costs nothing inside a kernel, so that each kernel has its own copy: constants of one number, iota,
+/// and elementwise math on single elements.
 bool isFree(mlir::Operation *op);
 /// Whether an op is a reduction over all axes but the last: its result is not complete before the kernel ends.
 bool isColumnReduction(mlir::Operation *op);

@@ -16,7 +16,8 @@ ProgramResults ProgramResults::of(ProgramOp program) {
 
 void ProgramResults::setOn(ProgramOp program) const {
   program.getBody().front().getTerminator()->setOperands(values);
-  program.setFunctionType(FunctionType::get(program.getContext(), program.getArgumentTypes(), TypeRange(ValueRange(values))));
+  program.setFunctionType(
+      FunctionType::get(program.getContext(), program.getArgumentTypes(), TypeRange(ValueRange(values))));
   program.setAllResultAttrs(attributes);
 }
 

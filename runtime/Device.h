@@ -15,7 +15,8 @@ struct DeviceSpaces {
   std::byte *arena = nullptr;
 };
 
-/// A program made ready on a device: code bound, library primitives created, workspaces checked. Owned by who prepared it.
+/// A program made ready on a device: code bound, library primitives created, workspaces checked. Owned by who prepared
+/// it.
 class PreparedProgram {
 public:
   virtual ~PreparedProgram() = default;
@@ -31,7 +32,8 @@ public:
   virtual ~DeviceApi() = default;
   /// "x86-64-v4-bf16", "NVIDIA H200": for the metrics' first line.
   virtual std::string describe() const = 0;
-  /// Which of the plan's targets this device runs best, by index into plan.targets; an error that names what the plan has and what the device is.
+  /// Which of the plan's targets this device runs best, by index into plan.targets; an error that names what the plan
+  /// has and what the device is.
   virtual Result<size_t> pickTarget(const Plan &plan) const = 0;
   /// Zeroed memory, 4096-byte aligned, freed with the device or by release(). Bytes may be 0 (nullptr).
   virtual Result<std::byte *> allocate(uint64_t bytes, const char *what) = 0;

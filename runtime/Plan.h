@@ -1,6 +1,7 @@
-// A plan: one training step compiled, as plain structs. The compiler's backend fills them, writePlan (PlanWriter.h) writes them,
-// PlanFile reads and checks them, a Session runs them. The file: a fixed header, a Protobuf message with everything below but the payloads,
-// then page-aligned raw sections (weights, code, the source model's splice), each with its checksum.
+// A plan: one training step compiled, as plain structs. The compiler's backend fills them, writePlan (PlanWriter.h)
+// writes them, PlanFile reads and checks them, a Session runs them. The file: a fixed header, a Protobuf message with
+// everything below but the payloads, then page-aligned raw sections (weights, code, the source model's splice), each
+// with its checksum.
 #pragma once
 
 #include "runtime/Status.h"
@@ -43,10 +44,10 @@ std::span<const KernelInfo> allKernels();
 
 /// The memory a value lies in. Offsets count bytes from the space's base, which is 4096-byte aligned.
 enum class Space : uint8_t {
-  none = 0,     ///< an absent operand
-  state = 1,    ///< parameters, optimizer state, constants, inputs, scalars: keeps its content between programs
+  none = 0,      ///< an absent operand
+  state = 1,     ///< parameters, optimizer state, constants, inputs, scalars: keeps its content between programs
   gradients = 2, ///< gradients kept over micro-batches: only allocated when a program that names it is used
-  arena = 3,    ///< values of one run of a program; each program has its own layout
+  arena = 3,     ///< values of one run of a program; each program has its own layout
 };
 
 struct BufferRef {
@@ -66,15 +67,26 @@ enum class StateKind : uint8_t {
   output = 5,    ///< a result that outlives the program: "loss", "grad_norm", outputs of the graph
 };
 
-/// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step and one_minus_beta are computed in
-/// double, then rounded: from a rounded beta near 1 they would come out wrong in the fifth digit.
-/// clip is 0 when clipping is off. loss_scale is 1 / the number of labels that count, over all micro-batches of the
-/// step (1 / number of micro-batches for a graph without labels). seed_lo and seed_hi hold the 32-bit halves of the dropout seed,
-/// as raw i32 bits; step the 1-based number of the micro-batch since the start (the step's own number without accumulation), so
-/// that micro-batches draw different masks, as raw i32 bits.
-inline constexpr std::array<const char *, 14> kScalarNames = {
-    "lr", "beta1", "beta2", "eps", "weight_decay", "clip", "bias_correction1", "bias_correction2", "loss_scale", "seed_lo", "seed_hi", "step",
-    "one_minus_beta1", "one_minus_beta2"};
+/// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step and
+/// one_minus_beta are computed in double, then rounded: from a rounded beta near 1 they would come out wrong in the
+/// fifth digit. clip is 0 when clipping is off. loss_scale is 1 / the number of labels that count, over all
+/// micro-batches of the step (1 / number of micro-batches for a graph without labels). seed_lo and seed_hi hold the
+/// 32-bit halves of the dropout seed, as raw i32 bits; step the 1-based number of the micro-batch since the start (the
+/// step's own number without accumulation), so that micro-batches draw different masks, as raw i32 bits.
+inline constexpr std::array<const char *, 14> kScalarNames = {"lr",
+                                                              "beta1",
+                                                              "beta2",
+                                                              "eps",
+                                                              "weight_decay",
+                                                              "clip",
+                                                              "bias_correction1",
+                                                              "bias_correction2",
+                                                              "loss_scale",
+                                                              "seed_lo",
+                                                              "seed_hi",
+                                                              "step",
+                                                              "one_minus_beta1",
+                                                              "one_minus_beta2"};
 
 /// How a parameter's values lie in the state, against the file's order.
 enum class StateLayout : uint8_t { plain = 0 };
@@ -87,12 +99,13 @@ struct StateEntry {
   std::vector<int64_t> shape;
   BufferRef buffer;
   StateLayout layout = StateLayout::plain;
-  bool decays = false;          ///< parameters: weight decay applies
-  uint64_t fileOffset = 0;      ///< parameters and constants: first byte in the weights section (plain order, `type`)
-  BufferRef gradient;           ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program
-  std::string role;             ///< inputs: "tokens", "labels", "labels_unshifted" or "" ; outputs: "loss", "logits", "grad_norm", "label_count" or ""
-  int64_t vocabulary = 0;       ///< inputs with role tokens or labels: valid ids are [0, vocabulary)
-  int64_t ignoreIndex = -100;   ///< inputs with role labels: the label that does not count
+  bool decays = false;     ///< parameters: weight decay applies
+  uint64_t fileOffset = 0; ///< parameters and constants: first byte in the weights section (plain order, `type`)
+  BufferRef gradient;      ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program
+  std::string role; ///< inputs: "tokens", "labels", "labels_unshifted" or "" ; outputs: "loss", "logits", "grad_norm",
+                    ///< "label_count" or ""
+  int64_t vocabulary = 0;     ///< inputs with role tokens or labels: valid ids are [0, vocabulary)
+  int64_t ignoreIndex = -100; ///< inputs with role labels: the label that does not count
 };
 
 /// One kernel launch.
@@ -103,8 +116,8 @@ struct Launch {
   std::vector<int64_t> ints;       ///< in Kernels.def's order
   std::vector<double> floats;      ///< in Kernels.def's order
   uint32_t stream = 0;
-  double flops = 0;                ///< for reports
-  double bytes = 0;                ///< memory traffic if every operand is touched once, for reports
+  double flops = 0; ///< for reports
+  double bytes = 0; ///< memory traffic if every operand is touched once, for reports
 };
 
 /// Which program of a plan: see design.md, "Programs of a plan".
@@ -145,24 +158,28 @@ struct TargetPrograms {
   uint64_t codeBytes = 0;
 };
 
-/// Where a trained parameter goes back into the source model. The stored model holds its TensorProto with name, dims and data_type
-/// but no payload (neither raw_data, typed data, external_data nor data_location); see runtime/OnnxSplice.h.
+/// Where a trained parameter goes back into the source model. The stored model holds its TensorProto with name, dims
+/// and data_type but no payload (neither raw_data, typed data, external_data nor data_location); see
+/// runtime/OnnxSplice.h.
 struct SpliceEntry {
-  std::string parameter;       ///< name of a StateEntry
+  std::string parameter;               ///< name of a StateEntry
   ElementType type = ElementType::f32; ///< the initializer's element type in the file
-  std::string transform;       ///< "" or "transpose": the initializer is the parameter's transpose
-  uint64_t modelOffset = 0;    ///< where in the stored model the TensorProto's bytes end; the payload's fields are appended there
-  uint64_t bytes = 0;          ///< payload bytes: elements x element size of `type`
+  std::string transform;               ///< "" or "transpose": the initializer is the parameter's transpose
+  uint64_t modelOffset =
+      0; ///< where in the stored model the TensorProto's bytes end; the payload's fields are appended there
+  uint64_t bytes = 0; ///< payload bytes: elements x element size of `type`
 };
 
-/// The whole plan but its big payloads, which stay mapped in the file (loaded plan) or in buffers of the caller (plan being built).
+/// The whole plan but its big payloads, which stay mapped in the file (loaded plan) or in buffers of the caller (plan
+/// being built).
 struct Plan {
-  std::string producer;    ///< "llmc 0.1.0"
-  std::string modelName;   ///< the file name of the ONNX model, without its folder
-  std::string precision;   ///< "fp32", "tf32", "bf16"
-  std::string optimizer;   ///< "adamw" or "sgd"
+  std::string producer;  ///< "llmc 0.1.0"
+  std::string modelName; ///< the file name of the ONNX model, without its folder
+  std::string precision; ///< "fp32", "tf32", "bf16"
+  std::string optimizer; ///< "adamw" or "sgd"
   bool hasDropout = false;
-  bool lossIsTokenMean = false; ///< the loss is a sum over labels times the scalar loss_scale: labels of all micro-batches count together
+  bool lossIsTokenMean =
+      false; ///< the loss is a sum over labels times the scalar loss_scale: labels of all micro-batches count together
   int64_t batch = 0, sequence = 0, vocabulary = 0; ///< of the tokens input, 0 when there is none
   double flopsPerToken = 0;
   uint64_t stateBytes = 0;

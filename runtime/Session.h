@@ -53,8 +53,8 @@ public:
 
   /// One training step on all its micro-batches; `number` counts from 1.
   Result<StepResult> step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
-  /// Runs the forward program on each batch: outputs() then hold what it computed of the last. The loss, as the mean over
-  /// all their labels.
+  /// Runs the forward program on each batch: outputs() then hold what it computed of the last. The loss, as the mean
+  /// over all their labels.
   Result<double> forward(std::span<const Batch> batches, const HyperParameters &hyper);
   /// The gradients of step `number` before clipping, left in the gradients' space for read(); weights stay as they are.
   Status gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);

@@ -1,4 +1,5 @@
-// Ops on lanes that the vocabulary of ir/Lanes.h leaves out because no formula needs them: conversions and integer ops by name.
+// Ops on lanes that the vocabulary of ir/Lanes.h leaves out because no formula needs them: conversions and integer ops
+// by name.
 #pragma once
 
 #include "ir/Lanes.h"
@@ -18,8 +19,6 @@ template <typename Op> Lanes convert(Lanes lanes, mlir::Type element) {
   return lanes.with(lanes.builder->create<Op>(lanes.loc, shaped(lanes, element), lanes.value));
 }
 /// One op on two lanes of one type.
-template <typename Op> Lanes apply(Lanes a, Lanes b) {
-  return a.with(a.builder->create<Op>(a.loc, a.value, b.value));
-}
+template <typename Op> Lanes apply(Lanes a, Lanes b) { return a.with(a.builder->create<Op>(a.loc, a.value, b.value)); }
 
 } // namespace llmc

@@ -27,8 +27,9 @@ inline Share shareOf(int64_t count, int thread, int threads, int64_t grain = 1) 
   return {std::min(count, begin * grain), std::min(count, end * grain)};
 }
 
-/// Calls body(begin, end) with contiguous shares of [0, count) on as many threads as there are grains, at most `threads`.
-/// Threads without a share take part all the same: a smaller team would end threads that the next launch starts again.
+/// Calls body(begin, end) with contiguous shares of [0, count) on as many threads as there are grains, at most
+/// `threads`. Threads without a share take part all the same: a smaller team would end threads that the next launch
+/// starts again.
 template <typename Body> void forShares(int64_t count, int threads, int64_t grain, Body &&body) {
   if (count <= 0)
     return;

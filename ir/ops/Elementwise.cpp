@@ -37,7 +37,8 @@ LogicalResult verifyElementwise(Operation *op) {
     if (!isa<FloatType>(type.getElementType()))
       continue;
     if (floatType && floatType != type.getElementType()) // elementwise_c2
-      return op->emitOpError("float operands must have one element type, found ") << floatType << " and " << type.getElementType();
+      return op->emitOpError("float operands must have one element type, found ")
+             << floatType << " and " << type.getElementType();
     floatType = type.getElementType();
   }
   return success();
@@ -52,7 +53,8 @@ std::optional<double> constantSplat(Value value) {
   auto dense = dyn_cast<DenseElementsAttr>(elements);
   if (!dense)
     return std::nullopt;
-  DenseElementsAttr one = dense.isSplat() ? dense.resizeSplat(RankedTensorType::get({}, dense.getElementType())) : dense.reshape(RankedTensorType::get({}, dense.getElementType()));
+  DenseElementsAttr one = dense.isSplat() ? dense.resizeSplat(RankedTensorType::get({}, dense.getElementType()))
+                                          : dense.reshape(RankedTensorType::get({}, dense.getElementType()));
   FailureOr<HostTensor> scalar = HostTensor::fromAttribute(one);
   return failed(scalar) ? std::nullopt : std::optional(scalar->asDouble(0));
 }
@@ -81,7 +83,9 @@ struct PowByProducts : OpRewritePattern<PowOp> {
 };
 } // namespace
 
-void PowOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) { patterns.add<PowByProducts>(context); }
+void PowOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<PowByProducts>(context);
+}
 
 //===-- cast
 
@@ -98,7 +102,9 @@ double CastOp::evaluateFloat(ArrayRef<double> x) {
     return x[0] != 0;
   return std::isnan(x[0]) || std::fabs(x[0]) >= 9.2e18 ? 0 : std::trunc(x[0]);
 }
-int64_t CastOp::evaluateInteger(ArrayRef<int64_t> x) { return getType().getElementType().isInteger(1) ? x[0] != 0 : x[0]; }
+int64_t CastOp::evaluateInteger(ArrayRef<int64_t> x) {
+  return getType().getElementType().isInteger(1) ? x[0] != 0 : x[0];
+}
 SmallVector<Value> CastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients) {
   if (!isa<FloatType>(getA().getType().getElementType()))
     return {Value()};
@@ -138,7 +144,8 @@ WordLanes operator*(WordLanes a, uint32_t b) { return a.apply<arith::MulIOp>(a.w
 WordLanes operator>>(WordLanes a, int bits) { return a.apply<arith::ShRUIOp>(a.word(uint32_t(bits))); }
 } // namespace
 
-/// A bijection of 32-bit words that spreads every input bit over the output (constants by C. Wellons' search, "lowbias32").
+/// A bijection of 32-bit words that spreads every input bit over the output (constants by C. Wellons' search,
+/// "lowbias32").
 template <typename Word> static Word mix(Word x) {
   x = (x ^ (x >> 16)) * 0x7feb352du;
   x = (x ^ (x >> 15)) * 0x846ca68bu;
@@ -146,7 +153,8 @@ template <typename Word> static Word mix(Word x) {
 }
 
 /// 32 random bits for one element: its index under a key of seed, step and node.
-template <typename Word> static Word drawBits(Word indexLow, Word indexHigh, Word seedLow, Word seedHigh, Word step, Word node) {
+template <typename Word>
+static Word drawBits(Word indexLow, Word indexHigh, Word seedLow, Word seedHigh, Word step, Word node) {
   Word key = mix(seedLow + mix(seedHigh + mix(step + mix(node))));
   return mix(mix(indexLow ^ key) + (indexHigh ^ (key * 0x9e3779b1u)));
 }
@@ -172,14 +180,16 @@ LogicalResult DropoutOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl
   double rate = getRate().convertToDouble();
   auto word = [&](int k) { return uint32_t(operands[k].integers[0]); };
   for (int64_t i = 0; i < result.size(); ++i) {
-    uint32_t bits = drawBits<uint32_t>(uint32_t(i), uint32_t(uint64_t(i) >> 32), word(1), word(2), word(3), uint32_t(getNode()));
+    uint32_t bits =
+        drawBits<uint32_t>(uint32_t(i), uint32_t(uint64_t(i) >> 32), word(1), word(2), word(3), uint32_t(getNode()));
     result.floats[i] = bits >= dropThreshold(rate) && rate < 1 ? result.floats[i] / (1 - rate) : 0.0;
   }
   results.push_back(std::move(result));
   return success();
 }
 SmallVector<Value> DropoutOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients) {
-  Value gradient = builder.create<DropoutOp>(getLoc(), getType(), resultGradients[0], getSeedLow(), getSeedHigh(), getStep(), getRateAttr(), getNodeAttr());
+  Value gradient = builder.create<DropoutOp>(getLoc(), getType(), resultGradients[0], getSeedLow(), getSeedHigh(),
+                                             getStep(), getRateAttr(), getNodeAttr());
   return {gradient, Value(), Value(), Value()};
 }
 

@@ -58,7 +58,8 @@ static std::vector<int64_t> stridedIndices(ArrayRef<int64_t> shape, int64_t offs
 }
 
 /// Offset and strides of the elements starts + i * steps of a dense tensor.
-static std::pair<int64_t, SmallVector<int64_t>> stridedPart(ArrayRef<int64_t> shape, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
+static std::pair<int64_t, SmallVector<int64_t>> stridedPart(ArrayRef<int64_t> shape, ArrayRef<int64_t> starts,
+                                                            ArrayRef<int64_t> steps) {
   SmallVector<int64_t> strides = rowMajorStrides(shape);
   int64_t offset = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -68,9 +69,10 @@ static std::pair<int64_t, SmallVector<int64_t>> stridedPart(ArrayRef<int64_t> sh
   return {offset, strides};
 }
 
-/// Fills a copy launch: a box of `shape` from strided source to strided destination. Neighbouring dimensions that are one run are merged.
-static void describeCopy(LaunchDescription &launch, Type element, ArrayRef<int64_t> shape, int64_t srcOffset, ArrayRef<int64_t> srcStrides,
-                         int64_t dstOffset, ArrayRef<int64_t> dstStrides) {
+/// Fills a copy launch: a box of `shape` from strided source to strided destination. Neighbouring dimensions that are
+/// one run are merged.
+static void describeCopy(LaunchDescription &launch, Type element, ArrayRef<int64_t> shape, int64_t srcOffset,
+                         ArrayRef<int64_t> srcStrides, int64_t dstOffset, ArrayRef<int64_t> dstStrides) {
   SmallVector<int64_t> sizes, src, dst;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1)
@@ -103,9 +105,11 @@ static void describeCopy(LaunchDescription &launch, Type element, ArrayRef<int64
 
 LogicalResult ReshapeOp::verify() {
   if (getA().getType().getNumElements() != getType().getNumElements()) // reshape_c1
-    return emitOpError("operand ") << getA().getType() << " and result " << getType() << " differ in their number of elements";
+    return emitOpError("operand ") << getA().getType() << " and result " << getType()
+                                   << " differ in their number of elements";
   if (getA().getType().getElementType() != getType().getElementType()) // reshape_c2
-    return emitOpError("operand ") << getA().getType() << " and result " << getType() << " differ in their element type";
+    return emitOpError("operand ") << getA().getType() << " and result " << getType()
+                                   << " differ in their element type";
   return success();
 }
 OpFoldResult ReshapeOp::foldTrivial() {
@@ -133,13 +137,16 @@ SmallVector<Value> ReshapeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> 
 LogicalResult TransposeOp::verify() {
   SmallVector<int64_t> sorted(getPermutation());
   llvm::sort(sorted);
-  if (int64_t(sorted.size()) != getA().getType().getRank() || !llvm::equal(sorted, llvm::seq<int64_t>(0, sorted.size()))) // transpose_c1
-    return emitOpError("permutation is not one of the ") << getA().getType().getRank() << " dimensions of " << getA().getType();
+  if (int64_t(sorted.size()) != getA().getType().getRank() ||
+      !llvm::equal(sorted, llvm::seq<int64_t>(0, sorted.size()))) // transpose_c1
+    return emitOpError("permutation is not one of the ")
+           << getA().getType().getRank() << " dimensions of " << getA().getType();
   if (getA().getType().getRank() > 6) // transpose_c2
     return emitOpError("at most six dimensions can be permuted, found ") << getA().getType();
   return success();
 }
-LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor, SmallVectorImpl<Type> &types) {
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                            SmallVectorImpl<Type> &types) {
   auto type = cast<RankedTensorType>(adaptor.getA().getType());
   if (int64_t(adaptor.getPermutation().size()) != type.getRank())
     return emitOptionalError(location, "permutation is not one of the ", type.getRank(), " dimensions of ", type);
@@ -173,7 +180,8 @@ static SmallVector<int64_t> transposedStrides(TransposeOp op) {
   return permuted;
 }
 LogicalResult TransposeOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
-  results.push_back(gathered(operands[0], getType(), stridedIndices(getType().getShape(), 0, transposedStrides(*this))));
+  results.push_back(
+      gathered(operands[0], getType(), stridedIndices(getType().getShape(), 0, transposedStrides(*this))));
   return success();
 }
 SmallVector<Value> TransposeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients) {
@@ -190,8 +198,10 @@ void TransposeOp::describeLaunch(LaunchDescription &launch) {
 
 //===-- slice
 
-LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  types.push_back(RankedTensorType::get(adaptor.getSizes(), cast<RankedTensorType>(adaptor.getA().getType()).getElementType()));
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  types.push_back(
+      RankedTensorType::get(adaptor.getSizes(), cast<RankedTensorType>(adaptor.getA().getType()).getElementType()));
   return success();
 }
 LogicalResult SliceOp::verify() {
@@ -201,8 +211,10 @@ LogicalResult SliceOp::verify() {
     return emitOpError("needs one start, size and step for each of the ") << rank << " dimensions of " << type;
   for (size_t d = 0; d < rank; ++d) {
     int64_t first = getStarts()[d], last = first + (getSizes()[d] - 1) * getSteps()[d], size = type.getDimSize(d);
-    if (getSteps()[d] == 0 || (getSizes()[d] > 0 && (first < 0 || first >= size || last < 0 || last >= size))) // slice_c2
-      return emitOpError("dimension ") << d << " of " << type << " has no elements " << first << " to " << last << " in steps of " << getSteps()[d];
+    if (getSteps()[d] == 0 ||
+        (getSizes()[d] > 0 && (first < 0 || first >= size || last < 0 || last >= size))) // slice_c2
+      return emitOpError("dimension ") << d << " of " << type << " has no elements " << first << " to " << last
+                                       << " in steps of " << getSteps()[d];
   }
   return success();
 }
@@ -217,7 +229,8 @@ LogicalResult SliceOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<H
   return success();
 }
 SmallVector<Value> SliceOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGradients) {
-  return {builder.create<PlaceOp>(getLoc(), getA().getType(), resultGradients[0], getStartsAttr(), getStepsAttr(), builder.getF64FloatAttr(0))};
+  return {builder.create<PlaceOp>(getLoc(), getA().getType(), resultGradients[0], getStartsAttr(), getStepsAttr(),
+                                  builder.getF64FloatAttr(0))};
 }
 void SliceOp::describeLaunch(LaunchDescription &launch) {
   launch.operands = {getA(), getResult()};
@@ -238,28 +251,33 @@ bool SliceOp::isView() {
   return getViewOffsetBytes() % 64 == 0;
 }
 int64_t SliceOp::getViewOffsetBytes() {
-  return stridedPart(getA().getType().getShape(), getStarts(), getSteps()).first * std::max(1u, getType().getElementTypeBitWidth() / 8);
+  return stridedPart(getA().getType().getShape(), getStarts(), getSteps()).first *
+         std::max(1u, getType().getElementTypeBitWidth() / 8);
 }
 
 //===-- place, empty, place_into
 
-static LogicalResult verifyInside(Operation *op, RankedTensorType part, RankedTensorType whole, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
+static LogicalResult verifyInside(Operation *op, RankedTensorType part, RankedTensorType whole,
+                                  ArrayRef<int64_t> starts, ArrayRef<int64_t> steps) {
   for (int64_t d = 0; d < whole.getRank(); ++d) {
     int64_t first = starts[d], last = first + (part.getDimSize(d) - 1) * steps[d], size = whole.getDimSize(d);
     if (part.getDimSize(d) > 0 && (steps[d] == 0 || std::min(first, last) < 0 || std::max(first, last) >= size))
-      return op->emitOpError("part ") << part << " reaches from " << first << " to " << last << " along dimension " << d << " of " << whole;
+      return op->emitOpError("part ") << part << " reaches from " << first << " to " << last << " along dimension " << d
+                                      << " of " << whole;
   }
   return success();
 }
 LogicalResult PlaceOp::verify() {
   size_t rank = getType().getRank();
   if (getStarts().size() != rank * getParts().size() || getSteps().size() != rank * getParts().size()) // place_c1
-    return emitOpError("needs one start and step per operand and dimension, ") << rank * getParts().size() << ", found " << getStarts().size() << " and " << getSteps().size();
+    return emitOpError("needs one start and step per operand and dimension, ")
+           << rank * getParts().size() << ", found " << getStarts().size() << " and " << getSteps().size();
   for (auto [k, part] : llvm::enumerate(getParts())) {
     auto type = cast<RankedTensorType>(part.getType());
     if (type.getRank() != int64_t(rank) || type.getElementType() != getType().getElementType()) // place_c2
       return emitOpError("operand ") << type << " is no part of " << getType();
-    if (failed(verifyInside(*this, type, getType(), getStarts().slice(k * rank, rank), getSteps().slice(k * rank, rank)))) // place_c2
+    if (failed(verifyInside(*this, type, getType(), getStarts().slice(k * rank, rank),
+                            getSteps().slice(k * rank, rank)))) // place_c2
       return failure();
   }
   return success();
@@ -271,7 +289,8 @@ bool PlaceOp::coversResult() {
   return covered == getType().getNumElements();
 }
 OpFoldResult PlaceOp::foldTrivial() {
-  if (getParts().size() == 1 && getParts()[0].getType() == getType() && llvm::all_of(getSteps(), [](int64_t step) { return step == 1; }))
+  if (getParts().size() == 1 && getParts()[0].getType() == getType() &&
+      llvm::all_of(getSteps(), [](int64_t step) { return step == 1; }))
     return getParts()[0];
   return {};
 }
@@ -299,7 +318,8 @@ SmallVector<Value> PlaceOp::buildGradient(OpBuilder &builder, ArrayRef<Value> re
   size_t rank = getType().getRank();
   for (auto [k, part] : llvm::enumerate(getParts()))
     gradients.push_back(builder.create<SliceOp>(getLoc(), resultGradients[0], getStarts().slice(k * rank, rank),
-                                                cast<RankedTensorType>(part.getType()).getShape(), getSteps().slice(k * rank, rank)));
+                                                cast<RankedTensorType>(part.getType()).getShape(),
+                                                getSteps().slice(k * rank, rank)));
   return gradients;
 }
 SmallVector<Value> PlaceOp::decompose(OpBuilder &builder) {
@@ -308,20 +328,24 @@ SmallVector<Value> PlaceOp::decompose(OpBuilder &builder) {
     result = builder.create<EmptyOp>(getLoc(), getType());
   } else {
     HostTensor fill = HostTensor::zeros(RankedTensorType::get({}, getType().getElementType()));
-    (fill.isFloat() ? fill.floats.assign(1, getFill().convertToDouble()) : fill.integers.assign(1, int64_t(getFill().convertToDouble())));
+    (fill.isFloat() ? fill.floats.assign(1, getFill().convertToDouble())
+                    : fill.integers.assign(1, int64_t(getFill().convertToDouble())));
     Value scalar = builder.create<ConstantOp>(getLoc(), fill.type, fill.toAttribute());
     result = builder.create<BroadcastToOp>(getLoc(), getType(), scalar);
   }
   size_t rank = getType().getRank();
   for (auto [k, part] : llvm::enumerate(getParts()))
-    result = builder.create<PlaceIntoOp>(getLoc(), part, result, getStarts().slice(k * rank, rank), getSteps().slice(k * rank, rank));
+    result = builder.create<PlaceIntoOp>(getLoc(), part, result, getStarts().slice(k * rank, rank),
+                                         getSteps().slice(k * rank, rank));
   return {result};
 }
 
 LogicalResult PlaceIntoOp::verify() {
   auto part = getPart().getType();
-  if (part.getRank() != getType().getRank() || int64_t(getStarts().size()) != part.getRank() || int64_t(getSteps().size()) != part.getRank())
-    return emitOpError("needs one start and step for each of the ") << getType().getRank() << " dimensions of " << getType();
+  if (part.getRank() != getType().getRank() || int64_t(getStarts().size()) != part.getRank() ||
+      int64_t(getSteps().size()) != part.getRank())
+    return emitOpError("needs one start and step for each of the ")
+           << getType().getRank() << " dimensions of " << getType();
   return verifyInside(*this, part, getType(), getStarts(), getSteps()); // place_into_c1
 }
 LogicalResult PlaceIntoOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {

@@ -3,9 +3,9 @@
 #include "frontend/OnnxImporter.h"
 #include "passes/Passes.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What passes say: errors become the tool's error, remarks a record of what was done and declined, warnings are shown and
-// stand among the remarks.
+// What passes say: errors become the tool's error, remarks a record of what was done and declined, warnings are shown
+// and stand among the remarks.
 #pragma once
 
 #include "runtime/Status.h"
