@@ -2,6 +2,8 @@
 // with NumPy broadcasting and constants as splats of one element. Gradients and decompositions are written in it.
 #pragma once
 
+#include "ir/Formula.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -34,14 +36,6 @@ Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
 Expr operator/(Expr a, Expr b);
 Expr operator-(Expr a);
-inline Expr operator+(Expr a, double b) { return a + a.constant(b); }
-inline Expr operator-(Expr a, double b) { return a - a.constant(b); }
-inline Expr operator*(Expr a, double b) { return a * a.constant(b); }
-inline Expr operator/(Expr a, double b) { return a / a.constant(b); }
-inline Expr operator+(double a, Expr b) { return b.constant(a) + b; }
-inline Expr operator-(double a, Expr b) { return b.constant(a) - b; }
-inline Expr operator*(double a, Expr b) { return b.constant(a) * b; }
-inline Expr operator/(double a, Expr b) { return b.constant(a) / b; }
 
 Expr exp(Expr a);
 Expr log(Expr a);
@@ -57,8 +51,6 @@ Expr equal(Expr a, Expr b);
 Expr less(Expr a, Expr b);
 Expr logicalNot(Expr a);
 Expr select(Expr condition, Expr a, Expr b);
-inline Expr select(Expr c, Expr a, double b) { return select(c, a, a.constant(b)); }
-inline Expr select(Expr c, double a, Expr b) { return select(c, b.constant(a), b); }
 
 /// Sum and maximum over axes; the axes stay with size 1.
 Expr reduceSum(Expr a, llvm::ArrayRef<int64_t> axes);

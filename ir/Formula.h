@@ -1,10 +1,12 @@
 // One way to write math, three things it can mean. A formula over T is computed when T is double or int64_t (host
 // evaluation), emitted as arith/math ops when T is Lanes (kernels, see Lanes.h), and built as llmc ops when T is Expr
-// (gradients, see Expr.h). This header gives double and int64_t the vocabulary; comparisons and logic return 0 or 1.
+// (gradients, see Expr.h). This header gives double and int64_t the vocabulary, and both others theirs where one side
+// is a plain number; comparisons and logic return 0 or 1.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <numbers>
@@ -45,6 +47,25 @@ inline int64_t logicalAnd(int64_t a, int64_t b) { return a != 0 && b != 0; }
 inline int64_t logicalOr(int64_t a, int64_t b) { return a != 0 || b != 0; }
 inline int64_t logicalNot(int64_t a) { return a == 0; }
 inline int64_t select(int64_t condition, int64_t a, int64_t b) { return condition != 0 ? a : b; }
+
+/// A number that is built or emitted: it makes plain numbers into its like.
+template <typename T>
+concept SymbolicNumber = requires(const T &like, double number) {
+  { like.constant(number) } -> std::same_as<T>;
+};
+template <SymbolicNumber T> T operator+(T a, double b) { return a + a.constant(b); }
+template <SymbolicNumber T> T operator-(T a, double b) { return a - a.constant(b); }
+template <SymbolicNumber T> T operator*(T a, double b) { return a * a.constant(b); }
+template <SymbolicNumber T> T operator/(T a, double b) { return a / a.constant(b); }
+template <SymbolicNumber T> T operator+(double a, T b) { return b.constant(a) + b; }
+template <SymbolicNumber T> T operator-(double a, T b) { return b.constant(a) - b; }
+template <SymbolicNumber T> T operator*(double a, T b) { return b.constant(a) * b; }
+template <SymbolicNumber T> T operator/(double a, T b) { return b.constant(a) / b; }
+template <SymbolicNumber T> T max(T a, double b) { return max(a, a.constant(b)); }
+template <SymbolicNumber T> T min(T a, double b) { return min(a, a.constant(b)); }
+template <SymbolicNumber T> T less(T a, double b) { return less(a, a.constant(b)); }
+template <SymbolicNumber T> T select(T condition, T a, double b) { return select(condition, a, a.constant(b)); }
+template <SymbolicNumber T> T select(T condition, double a, T b) { return select(condition, b.constant(a), b); }
 
 /// Signed arithmetic without undefined overflow: the number type of integer formulas.
 struct WrappingInt {

@@ -3,6 +3,8 @@
 // or i32, booleans i1.
 #pragma once
 
+#include "ir/Formula.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 
@@ -29,14 +31,6 @@ Lanes operator-(Lanes a, Lanes b);
 Lanes operator*(Lanes a, Lanes b);
 Lanes operator/(Lanes a, Lanes b);
 Lanes operator-(Lanes a);
-inline Lanes operator+(Lanes a, double b) { return a + a.constant(b); }
-inline Lanes operator-(Lanes a, double b) { return a - a.constant(b); }
-inline Lanes operator*(Lanes a, double b) { return a * a.constant(b); }
-inline Lanes operator/(Lanes a, double b) { return a / a.constant(b); }
-inline Lanes operator+(double a, Lanes b) { return b.constant(a) + b; }
-inline Lanes operator-(double a, Lanes b) { return b.constant(a) - b; }
-inline Lanes operator*(double a, Lanes b) { return b.constant(a) * b; }
-inline Lanes operator/(double a, Lanes b) { return b.constant(a) / b; }
 
 Lanes exp(Lanes a);
 Lanes log(Lanes a);
@@ -60,11 +54,6 @@ Lanes logicalOr(Lanes a, Lanes b);
 Lanes logicalNot(Lanes a);
 Lanes isNan(Lanes a);
 Lanes select(Lanes condition, Lanes a, Lanes b);
-inline Lanes max(Lanes a, double b) { return max(a, a.constant(b)); }
-inline Lanes min(Lanes a, double b) { return min(a, a.constant(b)); }
-inline Lanes less(Lanes a, double b) { return less(a, a.constant(b)); }
-inline Lanes select(Lanes c, Lanes a, double b) { return select(c, a, a.constant(b)); }
-inline Lanes select(Lanes c, double a, Lanes b) { return select(c, b.constant(a), b); }
 
 /// What an emitter (backend/codegen) offers an op beside its operands: where in the iteration space the lanes are.
 class LaneScope {
