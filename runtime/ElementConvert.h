@@ -1,4 +1,4 @@
-// f32 to narrower or wider elements, rounding to nearest even.
+// f32 to narrower or wider elements, rounding to nearest even, and bf16 back.
 #pragma once
 
 #include "runtime/Plan.h"
@@ -15,6 +15,9 @@ inline uint16_t toBf16(float value) {
     return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
+
+/// Exact.
+inline float floatFromBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
 /// IEEE half precision with subnormals; too large becomes infinity.
 inline uint16_t toF16(float value) {

@@ -3,9 +3,9 @@
 //   embedding       dst[i] = table[ids[i]]
 //   embedding_grad  dTable[id] (+)= sum over i with ids[i] == id of dOut[i], in order of i, in f32
 // The gradient is split over columns: every thread walks all tokens, so no two threads meet and the order is fixed.
-#include "backend/cpu/Bf16.h"
 #include "backend/cpu/CpuKernel.h"
 #include "backend/cpu/Parallel.h"
+#include "runtime/ElementConvert.h"
 
 #include <cstring>
 
@@ -27,7 +27,7 @@ static void copyRow(const std::byte *src, ElementType srcType, std::byte *dst, E
     std::memcpy(dst, src, static_cast<size_t>(count) * elementBytes(srcType));
   } else if (srcType == ElementType::f32) {
     for (int64_t j = 0; j < count; ++j)
-      reinterpret_cast<uint16_t *>(dst)[j] = bf16FromFloat(reinterpret_cast<const float *>(src)[j]);
+      reinterpret_cast<uint16_t *>(dst)[j] = toBf16(reinterpret_cast<const float *>(src)[j]);
   } else {
     for (int64_t j = 0; j < count; ++j)
       reinterpret_cast<float *>(dst)[j] = floatFromBf16(reinterpret_cast<const uint16_t *>(src)[j]);

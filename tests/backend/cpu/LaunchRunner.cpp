@@ -1,6 +1,8 @@
 // Operands lie one after the other in an arena, each followed by a page of a known byte.
 #include "tests/backend/cpu/LaunchRunner.h"
 
+#include "runtime/ElementConvert.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -28,7 +30,7 @@ std::vector<float> randomNumbers(size_t n, unsigned seed) {
 
 std::vector<uint16_t> asBf16(const std::vector<float> &values) {
   std::vector<uint16_t> bits(values.size());
-  std::transform(values.begin(), values.end(), bits.begin(), bf16FromFloat);
+  std::transform(values.begin(), values.end(), bits.begin(), toBf16);
   return bits;
 }
 

@@ -2,7 +2,6 @@
 // The ISA level is the CPU's best, or at most the one in LLMC_TEST_ISA (ctest runs the suite once per level).
 #pragma once
 
-#include "backend/cpu/Bf16.h"
 #include "backend/cpu/CpuDevice.h"
 
 #include <cstring>
