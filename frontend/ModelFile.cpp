@@ -3,7 +3,7 @@
 
 #include "frontend/OnnxError.h"
 #include "frontend/OnnxTensor.h"
-#include "frontend/WireFormat.h"
+#include "runtime/WireFormat.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

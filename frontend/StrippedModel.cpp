@@ -1,7 +1,7 @@
 // Works on the wire, not on parsed messages: nothing is lost, and the same file gives the same bytes.
 #include "frontend/StrippedModel.h"
 
-#include "frontend/WireFormat.h"
+#include "runtime/WireFormat.h"
 
 namespace llmc {
 

@@ -6,6 +6,7 @@
 #include "runtime/AtomicFile.h"
 #include "runtime/ElementConvert.h"
 #include "runtime/PlanCheck.h"
+#include "runtime/WireFormat.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ enum class Message { model, graph, node, attribute, function, tensor };
 /// A field of `parent` that may hold a TensorProto further down (onnx.proto's numbers).
 struct Path {
   Message parent;
-  uint64_t field;
+  uint32_t field;
   Message child;
 };
 constexpr Path kPaths[] = {
@@ -31,8 +32,7 @@ constexpr Path kPaths[] = {
     {Message::attribute, 5, Message::tensor},  {Message::attribute, 6, Message::graph},
     {Message::attribute, 10, Message::tensor}, {Message::attribute, 11, Message::graph},
 };
-constexpr uint64_t kRawDataField = 9, kExternalDataField = 13, kDataLocationField = 14;
-constexpr uint64_t kWireVarint = 0, kWireFixed64 = 1, kWireBytes = 2, kWireFixed32 = 5;
+constexpr uint32_t kRawDataField = 9, kExternalDataField = 13, kDataLocationField = 14;
 constexpr int kMaxDepth = 256;
 constexpr uint64_t kExternalAlignment = 4096; ///< so that readers can map single tensors
 constexpr uint64_t kPieceElements = 1 << 20;
@@ -52,26 +52,28 @@ struct Edit {
   const Payload *payload = nullptr;
 };
 
-std::string varint(uint64_t value) {
+std::string header(uint32_t field, uint64_t length) {
   std::string bytes;
-  for (; value >= 0x80; value >>= 7)
-    bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
+  appendHeader(bytes, field, length);
+  return bytes;
 }
 
-std::string tag(uint64_t field, uint64_t wire) { return varint(field << 3 | wire); }
+std::string bytesField(uint32_t field, const std::string &content) { return header(field, content.size()) + content; }
 
-std::string bytesField(uint64_t field, const std::string &content) {
-  return tag(field, kWireBytes) + varint(content.size()) + content;
+std::string numberField(uint32_t field, uint64_t value) {
+  std::string bytes;
+  appendTag(bytes, field, kWireVarint);
+  appendVarint(bytes, value);
+  return bytes;
 }
 
 class EditFinder {
 public:
   EditFinder(std::span<const std::byte> model, std::span<const Payload> payloads, bool isInline)
-      : model(model), payloads(payloads), isInline(isInline) {}
+      : model(reinterpret_cast<const char *>(model.data()), model.size()), payloads(payloads), isInline(isInline) {}
 
   Result<std::vector<Edit>> find() {
-    LLMC_RETURN_IF_ERROR(grow(Message::model, 0, model.size(), 0));
+    LLMC_RETURN_IF_ERROR(grow(Message::model, model, 0));
     if (next < payloads.size())
       return misplaced();
     return std::move(edits);
@@ -83,52 +85,37 @@ private:
                         payloads[next].splice->parameter, payloads[next].splice->modelOffset)};
   }
 
-  bool isDue(uint64_t begin, uint64_t end) const {
+  uint64_t offsetOf(const char *place) const { return static_cast<uint64_t>(place - model.data()); }
+
+  /// Whether the next payload's place is behind the first byte of a message and not behind its last.
+  bool isDue(std::string_view message) const {
+    uint64_t begin = offsetOf(message.data());
     return next < payloads.size() && payloads[next].splice->modelOffset > begin &&
-           payloads[next].splice->modelOffset <= end;
+           payloads[next].splice->modelOffset <= begin + message.size();
   }
 
-  std::optional<uint64_t> readVarint(uint64_t &at, uint64_t end) const {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at < end; shift += 7) {
-      uint64_t byte = std::to_integer<uint64_t>(model[at++]);
-      value |= (byte & 0x7F) << shift;
-      if (byte < 0x80)
-        return value;
-    }
-    return std::nullopt;
-  }
-
-  /// Adds the edits inside a message of [begin, end); how many bytes it grows by.
-  Result<uint64_t> grow(Message kind, uint64_t begin, uint64_t end, int depth) {
+  /// Adds the edits inside a message; how many bytes it grows by.
+  Result<uint64_t> grow(Message kind, std::string_view message, int depth) {
     if (depth > kMaxDepth)
       return Error{"the stored model is nested too deeply"};
     if (kind == Message::tensor)
-      return growTensor(end);
+      return growTensor(offsetOf(message.data()) + message.size());
     uint64_t added = 0;
-    for (uint64_t at = begin; at < end && isDue(begin, end);) {
-      std::optional<uint64_t> key = readVarint(at, end), size = 0;
-      uint64_t lengthAt = at, wire = key ? *key & 7 : 7;
-      if (wire == kWireVarint)
-        key = readVarint(at, end) ? key : std::nullopt;
-      else if (wire == kWireFixed64 || wire == kWireFixed32)
-        size = wire == kWireFixed64 ? 8 : 4;
-      else
-        size = wire == kWireBytes ? readVarint(at, end) : std::nullopt;
-      if (!key || !size || *size > end - at)
-        return Error{fmt::format("the stored model cannot be read at byte {}", lengthAt)};
+    WireReader reader(message);
+    for (WireField field; isDue(message) && reader.next(field);) {
       auto path = std::find_if(std::begin(kPaths), std::end(kPaths),
-                               [&](const Path &p) { return p.parent == kind && p.field == *key >> 3; });
-      if (wire == kWireBytes && path != std::end(kPaths) && isDue(at, at + *size)) {
-        size_t edit = edits.size();
-        edits.push_back({lengthAt, at - lengthAt, {}, nullptr});
-        Result<uint64_t> inner = grow(path->child, at, at + *size, depth + 1);
-        LLMC_RETURN_IF_ERROR(inner);
-        edits[edit].text = varint(*size + *inner);
-        added += *inner + edits[edit].text.size() - edits[edit].removed;
-      }
-      at += *size;
+                               [&](const Path &p) { return p.parent == kind && p.field == field.number; });
+      if (!field.isLengthDelimited || path == std::end(kPaths) || !isDue(field.payload))
+        continue;
+      size_t edit = edits.size();
+      edits.push_back({offsetOf(field.length.data()), field.length.size(), {}, nullptr});
+      Result<uint64_t> inner = grow(path->child, field.payload, depth + 1);
+      LLMC_RETURN_IF_ERROR(inner);
+      appendVarint(edits[edit].text, field.payload.size() + *inner);
+      added += *inner + edits[edit].text.size() - edits[edit].removed;
     }
+    if (reader.isDamaged())
+      return Error{fmt::format("the stored model cannot be read at byte {}", offsetOf(reader.position()))};
     return added;
   }
 
@@ -141,7 +128,7 @@ private:
     return payload.fields.size() + (isInline ? payload.splice->bytes : 0);
   }
 
-  std::span<const std::byte> model;
+  std::string_view model;
   std::span<const Payload> payloads;
   bool isInline;
   size_t next = 0; ///< the payload to place next; they are in the order of the file
@@ -228,8 +215,7 @@ static Result<AtomicFile> writeExternal(const std::string &dataPath, std::span<P
     LLMC_RETURN_IF_ERROR(
         file->resize((file->size() + kExternalAlignment - 1) / kExternalAlignment * kExternalAlignment));
     payload.fields = entry("location", location) + entry("offset", std::to_string(file->size())) +
-                     entry("length", std::to_string(payload.splice->bytes)) + tag(kDataLocationField, kWireVarint) +
-                     varint(1);
+                     entry("length", std::to_string(payload.splice->bytes)) + numberField(kDataLocationField, 1);
     LLMC_RETURN_IF_ERROR(appendPayload(*file, payload, read));
   }
   return file;
@@ -258,7 +244,7 @@ Status writeTrainedModel(const std::string &path, const Plan &plan, std::span<co
   uint64_t total = model.size();
   for (Payload &payload : *payloads) {
     total += payload.splice->bytes;
-    payload.fields = tag(kRawDataField, kWireBytes) + varint(payload.splice->bytes);
+    payload.fields = header(kRawDataField, payload.splice->bytes);
   }
   bool isInline = total <= maxInlineBytes;
   std::optional<AtomicFile> dataFile;

@@ -12,6 +12,7 @@ import sys
 # (path prefix, layer), first match wins. Paths are relative to the root.
 LAYERS = [
     ("runtime/Kernels.def", "kernel-list"),
+    ("runtime/WireFormat.h", "wire-format"),
     ("runtime/", "runtime"),
     ("ir/", "ir"),
     ("frontend/", "frontend"),
@@ -30,9 +31,10 @@ DEVICES = {"cpu", "cuda", "comm"}
 COMPILER = {"ir", "frontend", "passes", "emitter"}
 RULES = {
     "kernel-list": set(),
-    "runtime": {"kernel-list"},
+    "wire-format": set(),
+    "runtime": {"kernel-list", "wire-format"},
     "ir": {"kernel-list"},
-    "frontend": {"ir", "kernel-list"},
+    "frontend": {"ir", "kernel-list", "wire-format"},
     "passes": {"ir", "kernel-list"},
     "cpu": {"runtime", "kernel-list"},
     "cuda": {"runtime", "kernel-list"},
@@ -41,7 +43,7 @@ RULES = {
     "run-tools": {"runtime", "kernel-list", "tool-parts"} | DEVICES,
     "tool-parts": {"runtime", "kernel-list"} | DEVICES,
     "compile-tools": {"runtime", "kernel-list", "tool-parts"} | DEVICES | COMPILER,
-    "tests": {"runtime", "kernel-list", "tool-parts", "run-tools", "compile-tools"} | DEVICES | COMPILER,
+    "tests": {"runtime", "kernel-list", "wire-format", "tool-parts", "run-tools", "compile-tools"} | DEVICES | COMPILER,
 }
 # Outside libraries by their include prefix, and the layers that may use them.
 OUTSIDE = [

@@ -163,9 +163,19 @@ TEST_F(OnnxSpliceTest, SurvivesDamagedModels) {
       (void)write().ok();
     }
   model = good.substr(0, good.size() / 2);
-  EXPECT_FALSE(write());
+  EXPECT_THAT(write().error().message, HasSubstr("the stored model cannot be read at byte"));
   model.clear();
   EXPECT_THAT(write().error().message, HasSubstr("holds no source model"));
+}
+
+TEST_F(OnnxSpliceTest, RefusesDeepNesting) {
+  std::string inner = tensor("table", {4, 5}, 1), graph = field(5, inner);
+  for (int depth = 0; depth < 100; ++depth) // a graph in an attribute of a node of a graph
+    graph = field(1, field(5, field(6, graph)));
+  model = field(7, graph);
+  tiny.plan.splice.resize(1);
+  tiny.plan.splice[0].modelOffset = model.find(inner) + inner.size();
+  EXPECT_THAT(write().error().message, HasSubstr("nested too deeply"));
 }
 
 TEST(ElementConvert, RoundsToNearestEven) {
@@ -174,6 +184,8 @@ TEST(ElementConvert, RoundsToNearestEven) {
   EXPECT_EQ(toBf16(1.01171875f), 0x3F82);   // halfway, to even above
   EXPECT_EQ(toBf16(3.4028235e38f), 0x7F80); // rounds to infinity
   EXPECT_EQ(toBf16(NAN) & 0x7FFF, 0x7FC0);
+  for (uint32_t half = 0; half < 0x7F80; ++half) // every finite value is exact both ways
+    ASSERT_EQ(toBf16(floatFromBf16(static_cast<uint16_t>(half))), half);
   // Every half there is converts back to itself, and midpoints go to the even one.
   for (uint32_t half = 0; half < 0x7C00; ++half) {
     _Float16 value, next;
