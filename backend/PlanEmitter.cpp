@@ -96,7 +96,6 @@ FailureOr<EmittedPlan> emitPlan(ModuleOp module, ArrayRef<CpuIsa> isas) {
   emitted.payload.code = emitted.code;
   emitted.plan.flopsPerToken = flopsPerToken(emitted.plan, programs);
   emitted.plan.lossIsTokenMean = module->hasAttr("llmc.token_mean");
-  emitted.plan.hasDropout = module.walk([](DropoutOp) { return WalkResult::interrupt(); }).wasInterrupted();
   return emitted;
 }
 

@@ -88,9 +88,6 @@ inline constexpr std::array<const char *, 14> kScalarNames = {"lr",
                                                               "one_minus_beta1",
                                                               "one_minus_beta2"};
 
-/// How a parameter's values lie in the state, against the file's order.
-enum class StateLayout : uint8_t { plain = 0 };
-
 /// One named value of the state space.
 struct StateEntry {
   std::string name; ///< a parameter's name as the ledger prints it; an input's or output's name in the graph
@@ -98,12 +95,11 @@ struct StateEntry {
   ElementType type = ElementType::f32;
   std::vector<int64_t> shape;
   BufferRef buffer;
-  StateLayout layout = StateLayout::plain;
   bool decays = false;     ///< parameters: weight decay applies
-  uint64_t fileOffset = 0; ///< parameters and constants: first byte in the weights section (plain order, `type`)
+  uint64_t fileOffset = 0; ///< parameters and constants: first byte in the weights section (row-major, `type`)
   BufferRef gradient;      ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program
-  std::string role; ///< inputs: "tokens", "labels", "labels_unshifted" or "" ; outputs: "loss", "logits", "grad_norm",
-                    ///< "label_count" or ""
+  std::string role; ///< inputs: "tokens", "labels", "labels_unshifted" or "" ; outputs: "loss", "logits", "grad_norm"
+                    ///< or ""
   int64_t vocabulary = 0;     ///< inputs with role tokens or labels: valid ids are [0, vocabulary)
   int64_t ignoreIndex = -100; ///< inputs with role labels: the label that does not count
 };
@@ -177,7 +173,6 @@ struct Plan {
   std::string modelName; ///< the file name of the ONNX model, without its folder
   std::string precision; ///< "fp32", "tf32", "bf16"
   std::string optimizer; ///< "adamw" or "sgd"
-  bool hasDropout = false;
   bool lossIsTokenMean =
       false; ///< the loss is a sum over labels times the scalar loss_scale: labels of all micro-batches count together
   int64_t batch = 0, sequence = 0, vocabulary = 0; ///< of the tokens input, 0 when there is none

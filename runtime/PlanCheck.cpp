@@ -69,7 +69,7 @@ static Status checkRole(const StateEntry &entry) {
     return std::find(roles.begin(), roles.end(), entry.role) != roles.end();
   };
   bool isKnown = entry.kind == StateKind::input    ? isOneOf({"", "tokens", "labels", "labels_unshifted"})
-                 : entry.kind == StateKind::output ? isOneOf({"", "loss", "logits", "grad_norm", "label_count"})
+                 : entry.kind == StateKind::output ? isOneOf({"", "loss", "logits", "grad_norm"})
                                                    : entry.role.empty();
   if (!isKnown)
     return Error{fmt::format("unknown role '{}'", entry.role)};

@@ -18,9 +18,6 @@ template <> struct EnumSize<Space> {
 template <> struct EnumSize<StateKind> {
   static constexpr uint32_t value = 6;
 };
-template <> struct EnumSize<StateLayout> {
-  static constexpr uint32_t value = 1;
-};
 template <> struct EnumSize<ProgramKind> {
   static constexpr uint32_t value = 5;
 };
@@ -61,7 +58,6 @@ static void toProto(const StateEntry &entry, proto::StateEntry &message) {
   message.set_type(toNumber(entry.type));
   message.mutable_shape()->Add(entry.shape.begin(), entry.shape.end());
   toProto(entry.buffer, *message.mutable_buffer());
-  message.set_layout(toNumber(entry.layout));
   message.set_decays(entry.decays);
   message.set_file_offset(entry.fileOffset);
   toProto(entry.gradient, *message.mutable_gradient());
@@ -76,7 +72,6 @@ static Status fromProto(const proto::StateEntry &message, StateEntry &entry) {
   LLMC_RETURN_IF_ERROR(fromNumber(message.type(), "element type", entry.type));
   entry.shape.assign(message.shape().begin(), message.shape().end());
   LLMC_RETURN_IF_ERROR(fromProto(message.buffer(), entry.buffer));
-  LLMC_RETURN_IF_ERROR(fromNumber(message.layout(), "state layout", entry.layout));
   entry.decays = message.decays();
   entry.fileOffset = message.file_offset();
   LLMC_RETURN_IF_ERROR(fromProto(message.gradient(), entry.gradient));
@@ -193,7 +188,6 @@ void planToProto(const Plan &plan, proto::Plan &message) {
   message.set_model_name(plan.modelName);
   message.set_precision(plan.precision);
   message.set_optimizer(plan.optimizer);
-  message.set_has_dropout(plan.hasDropout);
   message.set_loss_is_token_mean(plan.lossIsTokenMean);
   message.set_batch(plan.batch);
   message.set_sequence(plan.sequence);
@@ -215,7 +209,6 @@ Result<Plan> planFromProto(const proto::Plan &message) {
   plan.modelName = message.model_name();
   plan.precision = message.precision();
   plan.optimizer = message.optimizer();
-  plan.hasDropout = message.has_dropout();
   plan.lossIsTokenMean = message.loss_is_token_mean();
   plan.batch = message.batch();
   plan.sequence = message.sequence();

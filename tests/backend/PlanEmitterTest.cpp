@@ -113,7 +113,6 @@ TEST_F(PlanEmitterTest, DescribesTheState) {
   EXPECT_EQ(emitted.plan.sequence, 3);
   EXPECT_EQ(emitted.plan.vocabulary, 7);
   EXPECT_TRUE(emitted.plan.lossIsTokenMean);
-  EXPECT_FALSE(emitted.plan.hasDropout);
   EXPECT_GT(emitted.plan.flopsPerToken, 6 * (56 + 64));
 }
 
