@@ -3,24 +3,11 @@
 // range.
 #include "backend/ProgramEmitter.h"
 #include "backend/StateEmitter.h"
+#include "ir/Views.h"
 
 using namespace mlir;
 
 namespace llmc {
-
-static Value rootOf(Value value) {
-  while (auto view = value.getDefiningOp<ViewOpInterface>()) {
-    if (!view.isView())
-      break;
-    value = view->getOperand(0);
-  }
-  return value;
-}
-
-static bool isLaunch(Operation &op) {
-  auto view = dyn_cast<ViewOpInterface>(op);
-  return isa<KernelOpInterface>(op) && !(view && view.isView());
-}
 
 static const KernelInfo *findKernel(StringRef name) {
   for (const KernelInfo &info : allKernels())
@@ -66,7 +53,7 @@ public:
     program.arenaLowerBoundBytes = op->getAttrOfType<IntegerAttr>("llmc.lower_bound_bytes").getInt();
     findForward();
     for (Operation &launch : op.getBody().front())
-      if (isLaunch(launch) && failed(addLaunch(launch)))
+      if (isLaunch(&launch) && failed(addLaunch(launch)))
         return failure();
     return std::move(program);
   }

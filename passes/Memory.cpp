@@ -5,28 +5,10 @@ using namespace mlir;
 
 namespace llmc {
 
-bool isView(Operation *op) {
-  auto view = dyn_cast_or_null<ViewOpInterface>(op);
-  return view && view.isView();
-}
-
-bool isLaunch(Operation *op) { return isa<KernelOpInterface>(op) && !isView(op); }
-
-Value rootOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
 bool isWhole(Value value) {
   int64_t bytes = bytesOf(value);
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isView(op))
-      break;
-    value = op->getOperand(0);
+  while (isView(value.getDefiningOp())) {
+    value = value.getDefiningOp()->getOperand(0);
     if (bytesOf(value) != bytes)
       return false;
   }
@@ -44,14 +26,6 @@ SmallVector<OpOperand *> usesOf(Value root) {
         uses.push_back(&use);
     }
   return uses;
-}
-
-Operation *lastUseOf(Value root) {
-  Operation *last = root.getDefiningOp();
-  for (OpOperand *use : usesOf(root))
-    if (!last || last->isBeforeInBlock(use->getOwner()))
-      last = use->getOwner();
-  return last;
 }
 
 OpOperand *tiedOperand(OpResult result) {

@@ -3,25 +3,16 @@
 #pragma once
 
 #include "ir/Dialect.h"
+#include "ir/Views.h"
 
 #include "llvm/ADT/MapVector.h"
 
 namespace llmc {
 
-/// Whether an op's result lies in its first operand's memory.
-bool isView(mlir::Operation *op);
-/// Whether an op is one launch.
-bool isLaunch(mlir::Operation *op);
-
-/// The value whose memory `value` lies in, behind any views: a result of a launch, a get, scalar or empty, or an
-/// argument.
-mlir::Value rootOf(mlir::Value value);
 /// Whether the root's memory is `value` from its first to its last byte.
 bool isWhole(mlir::Value value);
 /// All uses of a root and of its views, by ops that are not views, in no order.
 llvm::SmallVector<mlir::OpOperand *> usesOf(mlir::Value root);
-/// The last op that uses the root's memory; the defining op when there is none.
-mlir::Operation *lastUseOf(mlir::Value root);
 
 /// The operand that result `result` is written over, or null.
 mlir::OpOperand *tiedOperand(mlir::OpResult result);
