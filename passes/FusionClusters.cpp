@@ -15,14 +15,10 @@ static constexpr size_t kMaxBuffers = 28;
 static int64_t numElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 
 bool isRowReduction(Operation *op) {
-  auto axes = [&]() -> ArrayRef<int64_t> {
-    if (auto sum = dyn_cast<ReduceSumOp>(op))
-      return sum.getAxes();
-    if (auto maximum = dyn_cast<ReduceMaxOp>(op))
-      return maximum.getAxes();
-    return {};
-  }();
-  return axes.size() == 1 && axes[0] == cast<RankedTensorType>(op->getOperand(0).getType()).getRank() - 1;
+  if (auto sum = dyn_cast<ReduceSumOp>(op))
+    return sum.isOverLastAxis();
+  auto maximum = dyn_cast<ReduceMaxOp>(op);
+  return maximum && maximum.isOverLastAxis();
 }
 
 bool isColumnReduction(Operation *op) { return isa<ReduceSumOp>(op) && !isRowReduction(op); }

@@ -142,14 +142,9 @@ std::optional<Polynomial> polynomialOf(Value value, Value variable, unsigned dep
   return a;
 }
 
-/// Whether the only reduced axis is the last.
-template <typename ReduceOp> static bool isRowReduction(ReduceOp op) {
-  return op && op.getAxes() == ArrayRef<int64_t>(op.getA().getType().getRank() - 1);
-}
-
 Value meanOf(Value value) {
   value = skipUnitReshapes(value);
-  if (auto mean = value.getDefiningOp<ReduceMeanOp>(); isRowReduction(mean))
+  if (auto mean = value.getDefiningOp<ReduceMeanOp>(); mean && mean.isOverLastAxis())
     return skipCasts(mean.getA());
   if (!isa_and_present<MulOp, DivOp>(value.getDefiningOp()))
     return {};
@@ -157,7 +152,7 @@ Value meanOf(Value value) {
   if (!product || product->numerators.size() != 1 || !product->denominators.empty())
     return {};
   auto sum = skipUnitReshapes(product->numerators[0]).getDefiningOp<ReduceSumOp>();
-  if (!isRowReduction(sum) || !isClose(product->factor * double(sum.getA().getType().getShape().back()), 1))
+  if (!sum || !sum.isOverLastAxis() || !isClose(product->factor * double(sum.getA().getType().getShape().back()), 1))
     return {};
   return skipCasts(sum.getA());
 }

@@ -4,21 +4,32 @@
 
 include "ir/Dialect.td"
 
-class Llmc_Reduction<string mnemonic, list<Trait> traits = []> : Llmc_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor,
-    DeclareOpInterfaceMethods<EvaluableOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)> {
+class Llmc_Reduction<string mnemonic, list<Trait> traits = []>
+    : Llmc_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor, DeclareOpInterfaceMethods<EvaluableOpInterface>,
+                                         DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+                                        traits)> {
   let arguments = (ins Llmc_Tensor:$a, DenseI64ArrayAttr:$axes);
   let results = (outs Llmc_Tensor:$result);
   let assemblyFormat = "$a attr-dict `:` functional-type($a, $result)";
   let hasFolder = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the last axis is reduced, and no other.
+    bool isOverLastAxis();
+  }];
   let extraClassDefinition = [{
+    bool $cppClass::isOverLastAxis() {
+      return getAxes().size() == 1 && getAxes()[0] == getA().getType().getRank() - 1;
+    }
     double $cppClass::getFlops() { return double(getA().getType().getNumElements()); }
     ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {
       if (getAxes().empty())
         return getA();
       return ::llmc::foldByEvaluation(getOperation(), adaptor.getOperands());
     }
-    ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyAxes(getOperation(), getAxes(), getA().getType()); }
+    ::mlir::LogicalResult $cppClass::verify() {
+      return ::llmc::verifyAxes(getOperation(), getAxes(), getA().getType());
+    }
     ::mlir::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location> location,
         Adaptor adaptor, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
       return ::llmc::inferReduction(adaptor.getA().getType(), adaptor.getAxes(), types);
@@ -53,8 +64,10 @@ def Llmc_ReduceMeanOp : Llmc_Reduction<"reduce_mean", [DeclareOpInterfaceMethods
   }];
 }
 
-class Llmc_RowOp<string mnemonic> : Llmc_PureOp<mnemonic, [SameOperandsAndResultType, DeclareOpInterfaceMethods<EvaluableOpInterface>,
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
+class Llmc_RowOp<string mnemonic>
+    : Llmc_PureOp<mnemonic, [SameOperandsAndResultType, DeclareOpInterfaceMethods<EvaluableOpInterface>,
+                             DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+                             DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
   let arguments = (ins Llmc_FloatTensor:$a);
   let results = (outs Llmc_FloatTensor:$result);
   let assemblyFormat = "$a attr-dict `:` type($result)";
