@@ -7,8 +7,9 @@ include "mlir/IR/EnumAttr.td"
 include "ir/Dialect.td"
 
 // The memory spaces of a plan (runtime/Plan.h: Space).
-def Llmc_MemorySpace : I32EnumAttr<"MemorySpace", "the memory a value lies in", [
-    I32EnumAttrCase<"state", 1>, I32EnumAttrCase<"gradients", 2>, I32EnumAttrCase<"arena", 3>]> {
+def Llmc_MemorySpace
+    : I32EnumAttr<"MemorySpace", "the memory a value lies in",
+                  [I32EnumAttrCase<"state", 1>, I32EnumAttrCase<"gradients", 2>, I32EnumAttrCase<"arena", 3>]> {
   let cppNamespace = "::llmc";
   let genSpecializedAttr = 0;
 }

@@ -22,11 +22,12 @@ def Llmc_Dialect : Dialect {
 }
 
 // A tensor of static shape; the element type is f32, bf16, f16, f64 or an integer or boolean.
-def Llmc_Tensor : Type<And<[AnyRankedTensor.predicate, HasStaticShapePred]>, "statically shaped tensor", "::mlir::RankedTensorType">;
+def Llmc_Tensor : Type<And<[AnyRankedTensor.predicate, HasStaticShapePred]>, "statically shaped tensor",
+                       "::mlir::RankedTensorType">;
 def Llmc_FloatTensor : Type<And<[TensorOf<[AnyFloat]>.predicate, HasStaticShapePred]>, "statically shaped float tensor",
-                                      "::mlir::RankedTensorType">;
-def Llmc_IntTensor : Type<And<[TensorOf<[AnyInteger]>.predicate, HasStaticShapePred]>, "statically shaped integer tensor",
-                                    "::mlir::RankedTensorType">;
+                            "::mlir::RankedTensorType">;
+def Llmc_IntTensor : Type<And<[TensorOf<[AnyInteger]>.predicate, HasStaticShapePred]>,
+                          "statically shaped integer tensor", "::mlir::RankedTensorType">;
 
 class Llmc_Op<string mnemonic, list<Trait> traits = []> : Op<Llmc_Dialect, mnemonic, traits>;
 

@@ -1,4 +1,5 @@
-// The passes, in pipeline order. Each does one thing, said in its summary, and prints a remark for what it did and for what it declined.
+// The passes, in pipeline order. Each does one thing, said in its summary, and prints a remark for what it did and for
+// what it declined.
 #ifndef LLMC_PASSES_TD
 #define LLMC_PASSES_TD
 
@@ -13,7 +14,8 @@ class Llmc_Pass<string name> : Pass<"llmc-" # name, "::mlir::ModuleOp"> {
 def RaiseNorm : Llmc_Pass<"raise-norm"> {
   let summary = "find layer_norm and rms_norm spelled out in small ops";
   let description = [{
-    Before: `reduce_mean`, `sub`, `mul`, `reduce_mean`, `add`, `sqrt`, `div`, `mul`, `add`. After: `llmc.layer_norm %x, %scale, %bias`.
+    Before: `reduce_mean`, `sub`, `mul`, `reduce_mean`, `add`, `sqrt`, `div`, `mul`, `add`. After:
+    `llmc.layer_norm %x, %scale, %bias`.
   }];
 }
 def RaiseActivation : Llmc_Pass<"raise-activation"> {
@@ -25,8 +27,8 @@ def RaiseActivation : Llmc_Pass<"raise-activation"> {
 def RaiseAttention : Llmc_Pass<"raise-attention"> {
   let summary = "find softmax(scale q k^T + mask) v, with what its mask means";
   let description = [{
-    Before: `transpose`, `matmul`, `mul`, `add`/`select` with a mask, `softmax`, `matmul`, `transpose`. After: `llmc.attention(%qkv) {causal}` on
-    token-major tensors; q, k and v that are slices of one tensor stay packed.
+    Before: `transpose`, `matmul`, `mul`, `add`/`select` with a mask, `softmax`, `matmul`, `transpose`. After:
+    `llmc.attention(%qkv) {causal}` on token-major tensors; q, k and v that are slices of one tensor stay packed.
   }];
 }
 def RaiseCrossEntropy : Llmc_Pass<"raise-cross-entropy"> {
@@ -48,21 +50,23 @@ def FlattenRows : Llmc_Pass<"flatten-rows"> {
 def ScaleLoss : Llmc_Pass<"scale-loss"> {
   let summary = "divide the loss by the session's count of labels instead of this batch's own";
   let description = [{
-    A mean cross-entropy becomes a sum times `llmc.scalar "loss_scale"`; any other loss is multiplied by it. Sets `llmc.token_mean` on the module
-    in the first case.
+    A mean cross-entropy becomes a sum times `llmc.scalar "loss_scale"`; any other loss is multiplied by it. Sets
+    `llmc.token_mean` on the module in the first case.
   }];
 }
 def BuildGradients : Llmc_Pass<"build-gradients"> {
   let summary = "build the program that also returns the gradient of every parameter";
   let description = [{
-    Before: `llmc.program @graph "graph" (…) -> (loss, …)`. After: beside it `@gradients "gradients"`, whose further results carry
-    `llmc.gradient_of = @parameter`.
+    Before: `llmc.program @graph "graph" (…) -> (loss, …)`. After: beside it `@gradients "gradients"`, whose further
+    results carry `llmc.gradient_of = @parameter`.
   }];
 }
 def BuildPrograms : Llmc_Pass<"build-programs"> {
-  let summary = "build the programs of the plan: forward, step-fused, step, accumulate, update, with the optimizer in them";
+  let summary =
+      "build the programs of the plan: forward, step-fused, step, accumulate, update, with the optimizer in them";
   let description = [{
-    Replaces @graph and @gradients. Each parameter's update is `llmc.adamw` on `llmc.get`s followed by `llmc.set`s; moments are new variables.
+    Replaces @graph and @gradients. Each parameter's update is `llmc.adamw` on `llmc.get`s followed by `llmc.set`s;
+    moments are new variables.
   }];
   let options = [Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">];
 }
@@ -72,7 +76,8 @@ def BuildPrograms : Llmc_Pass<"build-programs"> {
 def FuseEpilogue : Llmc_Pass<"fuse-epilogue"> {
   let summary = "let contractions add their bias and sum into an existing gradient";
   let description = [{
-    Before: `add(matmul(%a, %b), %bias)`. After: `matmul %a, %b bias %bias`. Before: `add(%g, embedding_grad(%ids, %d))`. After: `embedding_grad %ids, %d init %g`.
+    Before: `add(matmul(%a, %b), %bias)`. After: `matmul %a, %b bias %bias`. Before:
+    `add(%g, embedding_grad(%ids, %d))`. After: `embedding_grad %ids, %d init %g`.
   }];
 }
 def Decompose : Llmc_Pass<"decompose"> {
@@ -84,8 +89,8 @@ def Decompose : Llmc_Pass<"decompose"> {
 def Fuse : Llmc_Pass<"fuse"> {
   let summary = "gather elementwise ops and reductions into generated kernels";
   let description = [{
-    Before: `llmc.add`, `llmc.mul`, `llmc.reduce_sum` … After: one `llmc.fusion` over their common iteration space. A column reduction leaves
-    one partial sum per row block and a second small kernel.
+    Before: `llmc.add`, `llmc.mul`, `llmc.reduce_sum` … After: one `llmc.fusion` over their common iteration space. A
+    column reduction leaves one partial sum per row block and a second small kernel.
   }];
   let options = [Option<"single", "single", "bool", "false", "one kernel per op, to see what fusion is worth">];
 }
@@ -101,25 +106,30 @@ def MaterializeConstants : Llmc_Pass<"materialize-constants"> {
 def Schedule : Llmc_Pass<"schedule"> {
   let summary = "order the launches of each program so that fewer bytes are alive at once";
   let description = [{
-    An update runs as soon as its gradient is complete and nothing reads the old value any more; else the order of the graph is kept.
+    An update runs as soon as its gradient is complete and nothing reads the old value any more; else the order of the
+    graph is kept.
   }];
 }
 def Recompute : Llmc_Pass<"recompute"> {
-  let summary = "compute cheap values of the forward pass again in the backward pass, where keeping them makes the peak";
+  let summary =
+      "compute cheap values of the forward pass again in the backward pass, where keeping them makes the peak";
   let description = [{
-    After the schedule, because that decides where the peak is. Before: `%g = fusion(%h) {gelu}`, read by the next matmul and, much later, by its
-    gradient. After: a second fusion in front of the gradient. Only what can be computed from values that are alive there anyway.
+    After the schedule, because that decides where the peak is. Before: `%g = fusion(%h) {gelu}`, read by the next
+    matmul and, much later, by its gradient. After: a second fusion in front of the gradient. Only what can be computed
+    from values that are alive there anyway.
   }];
 }
 def PlanMemory : Llmc_Pass<"plan-memory"> {
   let summary = "give every value a space and an offset";
   let description = [{
-    Sets `llmc.buffers` on ops (one #llmc.buffer per result) and programs (arguments), `llmc.arena_bytes` and `llmc.lower_bound_bytes` on programs,
-    `llmc.buffer` on variables. Values whose lifetimes do not meet share memory; results take their operand's buffer where the kernel allows it.
+    Sets `llmc.buffers` on ops (one #llmc.buffer per result) and programs (arguments), `llmc.arena_bytes` and
+    `llmc.lower_bound_bytes` on programs, `llmc.buffer` on variables. Values whose lifetimes do not meet share memory;
+    results take their operand's buffer where the kernel allows it.
   }];
 }
 def VerifyPlannable : Llmc_Pass<"verify-plannable"> {
-  let summary = "check what the plan emitter relies on: a kernel for every op, and a place for every value that outlives what it shares memory with";
+  let summary = "check what the plan emitter relies on: a kernel for every op, and a place for every value that "
+                "outlives what it shares memory with";
   let description = [{
     Fails with the op's location where an op has no kernel, a value no buffer, or two live values overlap.
   }];

@@ -5,10 +5,12 @@
 include "ir/Dialect.td"
 
 def Llmc_EmbeddingOp : Llmc_PureOp<"embedding", [InferTypeOpAdaptor, DeclareOpInterfaceMethods<EvaluableOpInterface>,
-    DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
+                                                 DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+                                                 DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "y = table[ids] along the table's first dimension";
   let description = [{
-    table (V, C…), ids (…), y (…, C…). An id outside [0, V) fails the step when it runs. Also integer tables (evaluated at compile time).
+    table (V, C…), ids (…), y (…, C…). An id outside [0, V) fails the step when it runs. Also integer tables (evaluated
+    at compile time).
     embedding_c1: table has a first dimension.
 
     ```mlir
@@ -20,8 +22,9 @@ def Llmc_EmbeddingOp : Llmc_PureOp<"embedding", [InferTypeOpAdaptor, DeclareOpIn
   let assemblyFormat = "$table `,` $ids attr-dict `:` functional-type(operands, $result)";
   let hasFolder = 1;
 }
-def Llmc_EmbeddingGradOp : Llmc_PureOp<"embedding_grad", [DeclareOpInterfaceMethods<EvaluableOpInterface>,
-    DeclareOpInterfaceMethods<KernelOpInterface, ["getTiedOperand"]>]> {
+def Llmc_EmbeddingGradOp
+    : Llmc_PureOp<"embedding_grad", [DeclareOpInterfaceMethods<EvaluableOpInterface>,
+                                     DeclareOpInterfaceMethods<KernelOpInterface, ["getTiedOperand"]>]> {
   let summary = "dTable[v] = sum of dOut over the positions where ids = v, plus init";
   let description = [{
     ids (…), dOut (…, C…), dTable (V, C…); positions are summed in order. With `init` the result takes its buffer.

@@ -1,5 +1,6 @@
 // All ops, for TableGen.
 include "ir/ops/Elementwise.td"
+include "ir/ops/Math.td"
 include "ir/ops/Shape.td"
 include "ir/ops/Reduction.td"
 include "ir/ops/MatMul.td"

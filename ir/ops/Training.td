@@ -5,19 +5,22 @@
 include "ir/Dialect.td"
 
 def Llmc_VariableOp : Llmc_Op<"variable", [Symbol]> {
-  let summary = "a named tensor that outlives a step: a parameter, a constant of the model, an optimizer moment or a kept gradient";
+  let summary = "a named tensor that outlives a step: a parameter, a constant of the model, an optimizer moment or a "
+                "kept gradient";
   let description = [{
-    `kind` is "parameter" (trains), "constant" (does not), "moment" (optimizer state, starts at zero) or "gradient" (summed over micro-batches).
-    `value` is the initial value of parameters and constants, in the tensor's type (dense_resource: mapped from the model's file, never copied).
+    `kind` is "parameter" (trains), "constant" (does not), "moment" (optimizer state, starts at zero) or "gradient"
+    (summed over micro-batches). `value` is the initial value of parameters and constants, in the tensor's type
+    (dense_resource: mapped from the model's file, never copied).
     variable_c2: `kind` is one of these. variable_c3: `value` has the variable's type.
-    `decays` says that weight decay applies. `source` is the initializer's name in the ONNX file, where that differs from the symbol.
+    `decays` says that weight decay applies. `source` is the initializer's name in the ONNX file, where that differs
+    from the symbol.
 
     ```mlir
     llmc.variable @wte "parameter" tensor<7x3xf32> = dense<0.000000e+00> : tensor<7x3xf32> {decays}
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<ElementsAttr>:$value, UnitAttr:$decays,
-                       OptionalAttr<StrAttr>:$source);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<AnyRankedTensor>:$type,
+      OptionalAttr<ElementsAttr>:$value, UnitAttr:$decays, OptionalAttr<StrAttr>:$source);
   let assemblyFormat = "$sym_name $kind $type (`=` $value^)? attr-dict";
   let hasVerifier = 1;
 }
@@ -25,8 +28,9 @@ def Llmc_VariableOp : Llmc_Op<"variable", [Symbol]> {
 def Llmc_ProgramOp : Llmc_Op<"program", [IsolatedFromAbove, FunctionOpInterface, SingleBlock]> {
   let summary = "one program of the plan: inputs to outputs, with variables read and written inside";
   let description = [{
-    `kind` is "graph" (as imported), then "forward", "step-fused", "step", "accumulate" or "update". Arguments carry `llmc.name` (the graph input's name)
-    and `llmc.role` ("tokens", "labels", "labels_unshifted" or ""); results carry `llmc.name` and `llmc.role` ("loss", "logits", "grad_norm" or "").
+    `kind` is "graph" (as imported), then "forward", "step-fused", "step", "accumulate" or "update". Arguments carry
+    `llmc.name` (the graph input's name) and `llmc.role` ("tokens", "labels", "labels_unshifted" or ""); results carry
+    `llmc.name` and `llmc.role` ("loss", "logits", "grad_norm" or "").
 
     ```mlir
     llmc.program @graph "graph" (%x: tensor<f32> {llmc.name = "x"}) -> (tensor<f32> {llmc.name = "loss"}) {
@@ -35,8 +39,8 @@ def Llmc_ProgramOp : Llmc_Op<"program", [IsolatedFromAbove, FunctionOpInterface,
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<FunctionType>:$function_type, OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<FunctionType>:$function_type,
+      OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
@@ -88,7 +92,8 @@ def Llmc_SetOp : Llmc_Op<"set", [MemoryEffects<[MemWrite]>, DeclareOpInterfaceMe
 }
 
 def Llmc_ScalarOp : Llmc_PureOp<"scalar"> {
-  let summary = "a hyperparameter that the session writes before each run, by its name in runtime/Plan.h's kScalarNames";
+  let summary =
+      "a hyperparameter that the session writes before each run, by its name in runtime/Plan.h's kScalarNames";
   let description = [{
     f32, or i32 bits for seed_lo, seed_hi and step.
 
@@ -102,26 +107,32 @@ def Llmc_ScalarOp : Llmc_PureOp<"scalar"> {
   let extraClassDefinition = "double $cppClass::getFlops() { return 0; }";
 }
 
-def Llmc_AdamWOp : Llmc_PureOp<"adamw", [DeclareOpInterfaceMethods<DecomposableOpInterface>, AllTypesMatch<["parameter", "newParameter"]>,
-                                         AllTypesMatch<["m", "newM"]>, AllTypesMatch<["v", "newV"]>]> {
+def Llmc_AdamWOp : Llmc_PureOp<"adamw", [DeclareOpInterfaceMethods<DecomposableOpInterface>,
+                                         AllTypesMatch<["parameter", "newParameter"]>, AllTypesMatch<["m", "newM"]>,
+                                         AllTypesMatch<["v", "newV"]>]> {
   let summary = "one AdamW update of one parameter";
   let description = [{
     g = gradient * clipFactor; m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2;
-    p' = p (1 - lr weightDecay) - lr (m' / c1) / (sqrt(v' / c2) + eps), c1 and c2 the bias corrections; weightDecay is 0 unless `decays`.
-    Loshchilov and Hutter, arXiv:1711.05101, with the order of operations of torch.optim.AdamW. Hyperparameters are llmc.scalar ops.
+    p' = p (1 - lr weightDecay) - lr (m' / c1) / (sqrt(v' / c2) + eps), c1 and c2 the bias corrections; weightDecay is 0
+    unless `decays`. Loshchilov and Hutter, arXiv:1711.05101, with the order of operations of torch.optim.AdamW.
+    Hyperparameters are llmc.scalar ops.
 
     ```mlir
     %p1, %m1, %v1 = llmc.adamw %p, %g, %m, %v clip %c {decays}
-      : (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<f32>) -> (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>)
+      : (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>, tensor<f32>)
+        -> (tensor<7x3xf32>, tensor<7x3xf32>, tensor<7x3xf32>)
     ```
   }];
-  let arguments = (ins Llmc_FloatTensor:$parameter, Llmc_FloatTensor:$gradient, Llmc_FloatTensor:$m, Llmc_FloatTensor:$v,
-                       Optional<Llmc_FloatTensor>:$clipFactor, UnitAttr:$decays);
+  let arguments = (ins Llmc_FloatTensor:$parameter, Llmc_FloatTensor:$gradient, Llmc_FloatTensor:$m,
+      Llmc_FloatTensor:$v, Optional<Llmc_FloatTensor>:$clipFactor, UnitAttr:$decays);
   let results = (outs Llmc_FloatTensor:$newParameter, Llmc_FloatTensor:$newM, Llmc_FloatTensor:$newV);
-  let assemblyFormat = "$parameter `,` $gradient `,` $m `,` $v (`clip` $clipFactor^)? attr-dict `:` functional-type(operands, results)";
-  let extraClassDefinition = "double $cppClass::getFlops() { return 14.0 * double(getParameter().getType().getNumElements()); }";
+  let assemblyFormat =
+      "$parameter `,` $gradient `,` $m `,` $v (`clip` $clipFactor^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDefinition =
+      "double $cppClass::getFlops() { return 14.0 * double(getParameter().getType().getNumElements()); }";
 }
-def Llmc_SgdOp : Llmc_PureOp<"sgd", [DeclareOpInterfaceMethods<DecomposableOpInterface>, AllTypesMatch<["parameter", "newParameter"]>]> {
+def Llmc_SgdOp : Llmc_PureOp<"sgd", [DeclareOpInterfaceMethods<DecomposableOpInterface>,
+                                     AllTypesMatch<["parameter", "newParameter"]>]> {
   let summary = "one step of stochastic gradient descent: p' = p - lr (clipFactor g + weightDecay p)";
   let description = [{
     weightDecay is 0 unless `decays`.
@@ -130,10 +141,13 @@ def Llmc_SgdOp : Llmc_PureOp<"sgd", [DeclareOpInterfaceMethods<DecomposableOpInt
     %p1 = llmc.sgd %p, %g {decays} : (tensor<7x3xf32>, tensor<7x3xf32>) -> tensor<7x3xf32>
     ```
   }];
-  let arguments = (ins Llmc_FloatTensor:$parameter, Llmc_FloatTensor:$gradient, Optional<Llmc_FloatTensor>:$clipFactor, UnitAttr:$decays);
+  let arguments = (ins Llmc_FloatTensor:$parameter, Llmc_FloatTensor:$gradient, Optional<Llmc_FloatTensor>:$clipFactor,
+      UnitAttr:$decays);
   let results = (outs Llmc_FloatTensor:$newParameter);
-  let assemblyFormat = "$parameter `,` $gradient (`clip` $clipFactor^)? attr-dict `:` functional-type(operands, results)";
-  let extraClassDefinition = "double $cppClass::getFlops() { return 4.0 * double(getParameter().getType().getNumElements()); }";
+  let assemblyFormat =
+      "$parameter `,` $gradient (`clip` $clipFactor^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDefinition =
+      "double $cppClass::getFlops() { return 4.0 * double(getParameter().getType().getNumElements()); }";
 }
 def Llmc_GlobalNormOp : Llmc_PureOp<"global_norm", [DeclareOpInterfaceMethods<DecomposableOpInterface>]> {
   let summary = "the 2-norm of all gradients together";
