@@ -1,0 +1,222 @@
+// fork() without exec(): the flags are read already, and no thread exists yet. Each rank is its own process group, so
+// that a terminal's Ctrl-C reaches the parent alone, which passes it on once.
+#include "runtime/Launcher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace llmc {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kStoppedGrace{300}; ///< for a stopped rank, once the run has failed
+
+std::vector<int> allowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set))
+        cpus.push_back(cpu);
+  return cpus;
+}
+
+Status useOnlyCpus(const std::vector<int> &cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus)
+    CPU_SET(cpu, &set);
+  if (::sched_setaffinity(0, sizeof(set), &set) != 0)
+    return Error{fmt::format("cannot choose CPUs: {}", std::strerror(errno))};
+  return {};
+}
+
+std::vector<int> shareOfCpus(const std::vector<int> &cpus, int index, int parts) {
+  size_t count = cpus.size(), part = static_cast<size_t>(index), all = static_cast<size_t>(parts);
+  if (count < all)
+    return cpus;
+  return {cpus.begin() + static_cast<ptrdiff_t>(count * part / all),
+          cpus.begin() + static_cast<ptrdiff_t>(count * (part + 1) / all)};
+}
+
+namespace {
+
+struct Child {
+  pid_t pid = 0;
+  bool hasEnded = false;
+};
+
+class Parent {
+public:
+  explicit Parent(const LaunchOptions &options) : options(options) {}
+
+  Result<Launched> run() {
+    Result<Fd> opened = listenAt(options.host, options.port);
+    LLMC_RETURN_IF_ERROR(opened);
+    listener = std::move(*opened);
+    port = localPort(listener);
+    uint64_t random = 0;
+    if (::getrandom(&random, sizeof(random), 0) != sizeof(random))
+      return Error{"no random number for the run's name"};
+    job = fmt::format("{:016x}", random);
+    blockSignals();
+    pid_t parent = ::getpid();
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      pid_t pid = ::fork();
+      if (pid == 0)
+        return inChild(rank, parent);
+      if (pid < 0) {
+        fail(fmt::format("rank {} could not be started: {}", rank, std::strerror(errno)));
+        killAll(SIGKILL);
+        break;
+      }
+      ::setpgid(pid, pid); // here too: whichever of the two comes first
+      children.push_back({pid});
+    }
+    listener = Fd();
+    watch();
+    ::sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+    Launched launched;
+    launched.end = std::move(end);
+    return launched;
+  }
+
+private:
+  void blockSignals() {
+    sigemptyset(&watched);
+    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1})
+      sigaddset(&watched, signal);
+    ::sigprocmask(SIG_BLOCK, &watched, &oldMask);
+  }
+
+  Result<Launched> inChild(int rank, pid_t parent) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) // it ended before the line above
+      ::_exit(1);
+    ::prctl(PR_SET_NAME, fmt::format("llmc-run:{}", rank).c_str());
+    ::sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+    std::vector<int> cpus = allowedCpus(), share = shareOfCpus(cpus, rank, options.ranks);
+    Launched launched;
+    LaunchedRank &mine = launched.rank.emplace();
+    mine.place = {rank, options.ranks, rank, options.ranks, "llmc-run", job};
+    mine.port = port;
+    mine.cpus = static_cast<int>(share.size());
+    if (share.size() < cpus.size())
+      LLMC_RETURN_IF_ERROR(useOnlyCpus(share));
+    if (rank == 0)
+      mine.listener = std::move(listener);
+    else
+      listener = Fd();
+    return launched;
+  }
+
+  void fail(std::string message) {
+    end.exitStatus = 1;
+    if (!message.empty())
+      end.messages.push_back(std::move(message));
+    if (!failedAt)
+      failedAt = Clock::now();
+  }
+
+  void endAsAsked() { end.exitStatus = end.exitStatus == 0 ? 128 + asked : end.exitStatus; }
+
+  void killAll(int signal) {
+    for (const Child &child : children)
+      if (!child.hasEnded)
+        ::kill(child.pid, signal);
+  }
+
+  void reap() {
+    int status = 0;
+    for (size_t rank = 0; rank < children.size(); ++rank) {
+      Child &child = children[rank];
+      if (child.hasEnded || ::waitpid(child.pid, &status, WNOHANG) != child.pid)
+        continue;
+      child.hasEnded = true;
+      if (WIFSIGNALED(status)) {
+        int signal = WTERMSIG(status);
+        // Only the first is a cause; the rest we ended ourselves.
+        if (signal == asked)
+          endAsAsked();
+        else
+          fail(failedAt ? "" : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
+      } else if (asked != 0 && WEXITSTATUS(status) == 128 + asked) {
+        endAsAsked();
+      } else if (WEXITSTATUS(status) != 0) {
+        fail("");
+      }
+    }
+  }
+
+  static bool isStoppedProcess(pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string text;
+    std::getline(file, text);
+    size_t name = text.rfind(')');
+    return name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'T';
+  }
+
+  /// After a failure the ranks end by themselves, for they hear of it; a stopped one cannot, and a stuck one does not.
+  void endLeftOvers() {
+    if (!failedAt)
+      return;
+    auto since = Clock::now() - *failedAt;
+    for (const Child &child : children)
+      if (!child.hasEnded && (since > options.timeout || (since > kStoppedGrace && isStoppedProcess(child.pid))))
+        ::kill(child.pid, SIGKILL);
+  }
+
+  void handle(int signal) {
+    switch (signal) {
+    case SIGCHLD:
+      return;
+    case SIGTSTP: // its default would stop the parent alone
+      killAll(SIGSTOP);
+      ::raise(SIGSTOP);
+      killAll(SIGCONT);
+      return;
+    case SIGUSR1:
+      return killAll(signal);
+    default:
+      asked = asked == 0 ? signal : asked;
+      return killAll(signal);
+    }
+  }
+
+  void watch() {
+    timespec pause = {0, 100'000'000};
+    while (!std::ranges::all_of(children, [](const Child &child) { return child.hasEnded; })) {
+      int signal = ::sigtimedwait(&watched, nullptr, &pause);
+      if (signal > 0)
+        handle(signal);
+      reap();
+      endLeftOvers();
+    }
+  }
+
+  const LaunchOptions &options;
+  Fd listener;
+  uint16_t port = 0;
+  std::string job;
+  sigset_t watched = {}, oldMask = {};
+  std::vector<Child> children;
+  std::optional<Clock::time_point> failedAt;
+  int asked = 0; ///< the first signal that asked to end
+  LaunchEnd end;
+};
+
+} // namespace
+
+Result<Launched> launch(const LaunchOptions &options) { return Parent(options).run(); }
+
+} // namespace llmc
