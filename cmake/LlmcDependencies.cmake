@@ -19,6 +19,12 @@ find_library(LLMC_DNNL_LIBRARY dnnl REQUIRED)
 add_library(DNNL::dnnl SHARED IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${LLMC_DNNL_LIBRARY}"
                       INTERFACE_INCLUDE_DIRECTORIES "${LLMC_DNNL_INCLUDE}")
+# Debian's GlooConfig.cmake leaves out where it stands: name the library ourselves.
+find_path(LLMC_GLOO_INCLUDE gloo/config.h REQUIRED)
+find_library(LLMC_GLOO_LIBRARY gloo REQUIRED)
+add_library(Gloo::gloo SHARED IMPORTED)
+set_target_properties(Gloo::gloo PROPERTIES IMPORTED_LOCATION "${LLMC_GLOO_LIBRARY}"
+                      INTERFACE_INCLUDE_DIRECTORIES "${LLMC_GLOO_INCLUDE}")
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_path(LLMC_XXHASH_INCLUDE xxhash.h REQUIRED)

@@ -10,6 +10,12 @@
 
 namespace llmc {
 
+/// Milliseconds of a span of time.
+struct CommTimes {
+  double busyMs = 0;    ///< collectives ran: from the moment that all ranks had come to them
+  double exposedMs = 0; ///< the caller waited for them, and for ranks that had not come
+};
+
 /// The ranks of a run, seen from one of them. Every call may fail with the first cause: which rank, which collective,
 /// which op of the model it belongs to, and who had not arrived. After a failure only destruction is allowed. Not
 /// thread-safe: one thread issues and waits.
@@ -31,6 +37,8 @@ public:
   /// all (worldSize x mine.size() bytes) = every rank's `mine`, in rank order; returns when done. With no bytes: a
   /// barrier.
   virtual Status allGather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view label) = 0;
+  /// Since the last call. Only with nothing on its way.
+  virtual CommTimes takeTimes() = 0;
 };
 
 } // namespace llmc
