@@ -14,13 +14,13 @@ namespace llmc {
 #include "passes/Passes.h.inc"
 
 /// Ops that make the operands of `op`, seeing through free ops.
-static void collectProducers(Operation *op, llvm::SetVector<Operation *> &producers) {
+static void collectProducers(Operation *op, const FusibleOps &fusible, llvm::SetVector<Operation *> &producers) {
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
     if (!producer)
       continue;
-    if (isFree(producer))
-      collectProducers(producer, producers);
+    if (fusible.isFree(producer))
+      collectProducers(producer, fusible, producers);
     else
       producers.insert(producer);
   }
@@ -36,25 +36,24 @@ struct Fuse : impl::FuseBase<Fuse> {
   }
 
   void runOnBlock(Block &block) {
-    FusionClusters clusters(block);
-    SmallVector<Operation *> fusible;
-    for (Operation &op : block)
-      if (isFusible(&op))
-        fusible.push_back(&op);
+    FusibleOps fusible(block);
+    FusionClusters clusters(block, fusible);
     if (!single) {
-      for (Operation *op : fusible)
-        mergeWithProducers(clusters, op);
-      for (Operation *op : fusible)
-        mergeWithSiblings(clusters, op);
+      for (Operation &op : block)
+        if (fusible.isFusible(&op))
+          mergeWithProducers(clusters, fusible, &op);
+      for (Operation &op : block)
+        if (fusible.isFusible(&op))
+          mergeWithSiblings(clusters, fusible, &op);
     }
-    rebuild(block, clusters);
+    rebuild(block, fusible, clusters);
   }
 
-  void mergeWithProducers(FusionClusters &clusters, Operation *op) {
+  void mergeWithProducers(FusionClusters &clusters, const FusibleOps &fusible, Operation *op) {
     llvm::SetVector<Operation *> producers;
-    collectProducers(op, producers);
+    collectProducers(op, fusible, producers);
     for (Operation *producer : llvm::reverse(producers)) {
-      if (!isFusible(producer))
+      if (!fusible.isFusible(producer))
         continue;
       if (std::string reason = clusters.tryMerge(producer, op); !reason.empty())
         op->emitRemark("declined: fusing ") << op->getName() << " with " << producer->getName() << ": " << reason;
@@ -62,30 +61,29 @@ struct Fuse : impl::FuseBase<Fuse> {
   }
 
   /// Two kernels that read the same value of the whole iteration space read it once together.
-  void mergeWithSiblings(FusionClusters &clusters, Operation *op) {
+  void mergeWithSiblings(FusionClusters &clusters, const FusibleOps &fusible, Operation *op) {
     for (Value operand : op->getOperands()) {
       if (cast<RankedTensorType>(operand.getType()).getShape() != iterationShape(op))
         continue;
       for (Operation *sibling : operand.getUsers())
-        if (sibling != op && sibling->isBeforeInBlock(op) && isFusible(sibling))
+        if (sibling != op && sibling->isBeforeInBlock(op) && fusible.isFusible(sibling))
           (void)clusters.tryMerge(sibling, op);
     }
   }
 
   /// Puts every node where it can run, clusters as fusions. Variables are read first and written last; the schedule
   /// moves them.
-  void rebuild(Block &block, FusionClusters &clusters) {
+  void rebuild(Block &block, const FusibleOps &fusible, const FusionClusters &clusters) {
     Operation *terminator = block.getTerminator();
-    for (FusionNode *node : clusters.nodes()) {
-      if (!node->isFusible) {
-        node->ops.front()->moveBefore(terminator);
+    for (const FusionNode &node : clusters.nodes()) {
+      if (!node.isFusible) {
+        node.ops.front()->moveBefore(terminator);
         continue;
       }
       OpBuilder builder(terminator);
-      FusionOp fusion = buildFusion(builder, *node);
-      if (node->ops.size() > 1)
-        fusion.emitRemark("fused ") << node->ops.size() << " ops over " << fusion.getRows() << " x "
-                                    << fusion.getCols();
+      FusionOp fusion = buildFusion(builder, node, fusible);
+      if (node.ops.size() > 1)
+        fusion.emitRemark("fused ") << node.ops.size() << " ops over " << fusion.getRows() << " x " << fusion.getCols();
       // What forward and backward pass both compute (a norm's statistics) is computed once, now that it is one kernel.
       IRRewriter rewriter(builder);
       DominanceInfo dominance(fusion);

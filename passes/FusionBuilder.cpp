@@ -17,7 +17,7 @@ namespace {
 /// How a cluster's iteration space is collapsed.
 class Collapse {
 public:
-  Collapse(const FusionNode &cluster) : space(cluster.space) {
+  Collapse(const FusionNode &cluster, const FusibleOps &fusible) : fusible(fusible), space(cluster.space) {
     // groups[d]: the collapsed dimension of dimension d.
     groups.assign(space.size(), 0);
     for (size_t d = 1; d < space.size(); ++d)
@@ -75,13 +75,14 @@ private:
   }
 
   /// Whether an iota is copied in for `op`, itself or behind other free ops.
-  static bool readsIota(Operation *op) {
-    return llvm::any_of(op->getOperands(), [](Value operand) {
+  bool readsIota(Operation *op) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
       Operation *producer = operand.getDefiningOp();
-      return producer && isFree(producer) && (isa<IotaOp>(producer) || readsIota(producer));
+      return producer && fusible.isFree(producer) && (isa<IotaOp>(producer) || readsIota(producer));
     });
   }
 
+  const FusibleOps &fusible;
   ArrayRef<int64_t> space;
   SmallVector<int64_t> groups, collapsed;
 };
@@ -175,15 +176,15 @@ static Value sumPartials(OpBuilder &builder, Location loc, Value partials, Ranke
   return fusion.getResult(0);
 }
 
-FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster) {
-  Collapse collapse(cluster);
+FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster, const FusibleOps &fusible) {
+  Collapse collapse(cluster, fusible);
   DenseSet<Operation *> inside(cluster.ops.begin(), cluster.ops.end());
   llvm::SetVector<Value> inputs, outputs;
   std::function<void(Value)> addInput = [&](Value value) {
     Operation *producer = value.getDefiningOp();
     if (producer && inside.contains(producer))
       return;
-    if (producer && isFree(producer)) {
+    if (producer && fusible.isFree(producer)) {
       for (Value operand : producer->getOperands())
         addInput(operand);
       return;
@@ -204,7 +205,7 @@ FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster) {
       return llvm::any_of(value.getUsers(), [&](Operation *user) {
         if (inside.contains(user))
           return false;
-        return isFree(user) ? isUsedOutside(user->getResult(0)) : true;
+        return fusible.isFree(user) ? isUsedOutside(user->getResult(0)) : true;
       });
     };
     if (isUsedOutside(result))

@@ -1,9 +1,10 @@
 // Clusters by contraction of a graph that is kept topologically ordered: only the stretch between two nodes has to be
-// looked at to know whether they may merge, and only it is reordered when they do (after Pearce and Kelly, "A dynamic
-// topological sort algorithm", 2007).
+// looked at to know whether they may merge, and of it only what depends on the first (after Pearce and Kelly, "A
+// dynamic topological sort algorithm", 2007). The order is a list with numbers that leave room, so that moving a node
+// costs nothing for the others.
 #include "passes/FusionClusters.h"
 
-#include "mlir/IR/Matchers.h"
+#include <queue>
 
 using namespace mlir;
 
@@ -11,99 +12,61 @@ namespace llmc {
 
 /// More buffers than this make a kernel's pointers spill.
 static constexpr size_t kMaxBuffers = 28;
+/// Between two neighbours when all are numbered anew.
+static constexpr uint64_t kOrderStep = uint64_t(1) << 32;
 
-static int64_t numElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
-
-bool isRowReduction(Operation *op) {
-  if (auto sum = dyn_cast<ReduceSumOp>(op))
-    return sum.isOverLastAxis();
-  auto maximum = dyn_cast<ReduceMaxOp>(op);
-  return maximum && maximum.isOverLastAxis();
-}
-
-bool isColumnReduction(Operation *op) { return isa<ReduceSumOp>(op) && !isRowReduction(op); }
-
-bool isFusible(Operation *op) {
-  if (isFree(op))
-    return false;
-  if (isa<ReduceSumOp, ReduceMaxOp>(op))
-    return isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
-  return isa<LaneOpInterface>(op);
-}
-
-/// Whether only generated kernels read the result: another op needs it in memory, made by a kernel of its own.
-static bool isReadInKernelsOnly(Operation *op) {
-  return llvm::all_of(op->getUsers(), [](Operation *user) {
-    if (isa<ReshapeOp>(user))
-      return numElements(user->getResult(0)) == 1 && isReadInKernelsOnly(user);
-    return isa<LaneOpInterface>(user) || isRowReduction(user) || isColumnReduction(user);
-  });
-}
-
-bool isFree(Operation *op) {
-  if (op->hasTrait<OpTrait::ConstantLike>())
-    return constantSplat(op->getResult(0)).has_value();
-  if (!isa<LaneOpInterface, ReshapeOp>(op) || !isReadInKernelsOnly(op))
-    return false;
-  if (isa<IotaOp>(op))
-    return true;
-  if (isa<BroadcastToOp>(op) && op->getOperand(0).getDefiningOp())
-    return isFree(op->getOperand(0).getDefiningOp());
-  return numElements(op->getResult(0)) == 1 &&
-         llvm::all_of(op->getOperands(), [](Value operand) { return numElements(operand) == 1; });
-}
-
-ArrayRef<int64_t> iterationShape(Operation *op) {
-  Value shaped = isa<ReduceSumOp, ReduceMaxOp>(op) ? op->getOperand(0) : op->getResult(0);
-  return cast<RankedTensorType>(shaped.getType()).getShape();
-}
-
-FusionClusters::FusionClusters(Block &block) {
+FusionClusters::FusionClusters(Block &block, const FusibleOps &fusible) : fusible(fusible) {
   for (Operation &op : block.without_terminator()) {
-    if (isFree(&op))
+    if (fusible.isFree(&op))
       continue;
-    auto node = std::make_unique<FusionNode>();
-    node->ops = {&op};
-    node->isFusible = isFusible(&op);
-    if (node->isFusible)
-      node->space = SmallVector<int64_t>(iterationShape(&op));
-    node->order = order.size();
-    order.push_back(node.get());
-    byOp[&op] = node.get();
-    owned.push_back(std::move(node));
+    FusionNode &node = order.emplace_back();
+    node.place = std::prev(order.end());
+    node.ops = {&op};
+    node.isFusible = fusible.isFusible(&op);
+    if (node.isFusible)
+      node.space = SmallVector<int64_t>(iterationShape(&op));
+    byOp[&op] = &node;
+    addUsers(&op, usersOf[&op]);
   }
+  number();
 }
 
-/// Calls `visit` for each op that uses a result of `op`, seeing through free ops.
-static void forEachUser(Operation *op, llvm::function_ref<void(Operation *)> visit) {
+void FusionClusters::number() {
+  for (auto [i, node] : llvm::enumerate(order))
+    node.order = i * kOrderStep;
+}
+
+void FusionClusters::addUsers(Operation *op, Users &users) const {
   for (Operation *user : op->getUsers()) {
-    if (isFree(user))
-      forEachUser(user, visit);
-    else
-      visit(user);
+    if (fusible.isFree(user))
+      addUsers(user, users);
+    else if (!user->hasTrait<OpTrait::IsTerminator>())
+      users.push_back(user);
   }
 }
 
-bool FusionClusters::reaches(FusionNode &from, FusionNode &to, DenseSet<FusionNode *> &between) const {
-  bool found = false;
-  SmallVector<FusionNode *> worklist{&from};
-  while (!worklist.empty()) {
-    FusionNode *node = worklist.pop_back_val();
-    for (Operation *op : node->ops) {
-      forEachUser(op, [&](Operation *user) {
-        FusionNode *next = byOp.lookup(user);
-        if (!next || next == node)
-          return;
-        if (next == &to) {
-          found |= node != &from;
-          return;
-        }
-        if (next->order < to.order && between.insert(next).second)
-          worklist.push_back(next);
-      });
-    }
+std::optional<SmallVector<FusionNode *>> FusionClusters::dependentsBetween(FusionNode &from, FusionNode &to) const {
+  // The last node first: where `to` depends on `from` by a long way round (forward and backward pass), values that skip
+  // most of it lead there in few steps.
+  auto isEarlier = [](FusionNode *a, FusionNode *b) { return a->order < b->order; };
+  std::priority_queue<FusionNode *, std::vector<FusionNode *>, decltype(isEarlier)> open(isEarlier);
+  DenseSet<FusionNode *> found;
+  open.push(&from);
+  while (!open.empty()) {
+    FusionNode *node = open.top();
+    open.pop();
+    for (Operation *op : node->ops)
+      for (Operation *user : usersOf.at(op)) {
+        FusionNode *next = byOp.at(user);
+        if (next == &to && node != &from)
+          return std::nullopt;
+        if (next != node && next->order < to.order && found.insert(next).second)
+          open.push(next);
+      }
   }
-  return found;
+  SmallVector<FusionNode *> nodes(found.begin(), found.end());
+  llvm::sort(nodes, isEarlier);
+  return nodes;
 }
 
 /// The space of two clusters together: equal, or one holds one element per row of the other. Empty when they do not
@@ -116,13 +79,17 @@ static ArrayRef<int64_t> jointSpace(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return a.back() == 1 ? b : b.back() == 1 ? a : ArrayRef<int64_t>();
 }
 
-static size_t countBuffers(const FusionNode &a, const FusionNode &b) {
+size_t FusionClusters::countBuffers(const FusionNode &a, const FusionNode &b) const {
   DenseSet<Value> buffers;
-  auto isInside = [&](Operation *op) { return llvm::is_contained(a.ops, op) || llvm::is_contained(b.ops, op); };
+  auto isInside = [&](Operation *op) {
+    const FusionNode *node = byOp.lookup(op);
+    return node == &a || node == &b;
+  };
   for (const FusionNode *node : {&a, &b}) {
     for (Operation *op : node->ops) {
       for (Value operand : op->getOperands())
-        if (Operation *producer = operand.getDefiningOp(); !producer || (!isFree(producer) && !isInside(producer)))
+        if (Operation *producer = operand.getDefiningOp();
+            !producer || (!fusible.isFree(producer) && !isInside(producer)))
           buffers.insert(operand);
       for (Value result : op->getResults())
         if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !isInside(user); }))
@@ -138,8 +105,8 @@ bool FusionClusters::readsColumnSums(Operation *op, const FusionNode &other) con
     if (!producer)
       return false;
     // A free op is copied into the reader's kernel and reads there.
-    return isFree(producer) ? readsColumnSums(producer, other)
-                            : isColumnReduction(producer) && byOp.lookup(producer) == &other;
+    return fusible.isFree(producer) ? readsColumnSums(producer, other)
+                                    : isColumnReduction(producer) && byOp.lookup(producer) == &other;
   });
 }
 
@@ -157,6 +124,18 @@ std::string FusionClusters::whyNot(FusionNode &a, FusionNode &b) const {
   return "";
 }
 
+void FusionClusters::moveBehind(FusionNode &node, ArrayRef<FusionNode *> moved) {
+  auto behind = std::next(node.place);
+  uint64_t room = behind == order.end() ? kOrderStep * (moved.size() + 1) : behind->order - node.order;
+  uint64_t step = room / (moved.size() + 1), at = node.order;
+  for (FusionNode *other : moved) {
+    order.splice(behind, order, other->place);
+    other->order = at += step;
+  }
+  if (step == 0)
+    number();
+}
+
 std::string FusionClusters::tryMerge(Operation *a, Operation *b) {
   FusionNode *first = byOp.lookup(a), *second = byOp.lookup(b);
   if (first == second)
@@ -165,32 +144,18 @@ std::string FusionClusters::tryMerge(Operation *a, Operation *b) {
     return reason;
   if (first->order > second->order)
     std::swap(first, second);
-  DenseSet<FusionNode *> after;
-  if (reaches(*first, *second, after))
+  std::optional<SmallVector<FusionNode *>> dependents = dependentsBetween(*first, *second);
+  if (!dependents)
     return "a value leaves one and comes back to the other";
 
-  // In the stretch between: what depends on the first goes behind the merged node, the rest before it.
-  std::vector<FusionNode *> before, behind;
-  for (size_t i = first->order; i <= second->order; ++i) {
-    FusionNode *node = order[i];
-    if (node != first && node != second)
-      (after.contains(node) ? behind : before).push_back(node);
-  }
-  size_t at = first->order;
+  // The first joins the second; what depends on it and stood before the second goes behind.
+  moveBehind(*second, *dependents);
   second->space = SmallVector<int64_t>(jointSpace(first->space, second->space));
   second->ops.append(first->ops.begin(), first->ops.end());
   llvm::sort(second->ops, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
   for (Operation *op : first->ops)
     byOp[op] = second;
-  before.push_back(second);
-  before.insert(before.end(), behind.begin(), behind.end());
-  for (FusionNode *node : before) {
-    order[at] = node;
-    node->order = at++;
-  }
-  order.erase(order.begin() + at);
-  for (size_t i = at; i < order.size(); ++i)
-    order[i]->order = i;
+  order.erase(first->place);
   return "";
 }
 

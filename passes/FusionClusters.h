@@ -2,9 +2,9 @@
 // two clusters is allowed when no value leaves one and comes back to the other through a third.
 #pragma once
 
-#include "ir/Dialect.h"
+#include "passes/FusibleOps.h"
 
-#include <memory>
+#include <list>
 
 namespace llmc {
 
@@ -13,40 +13,40 @@ struct FusionNode {
   llvm::SmallVector<mlir::Operation *> ops; ///< in program order
   llvm::SmallVector<int64_t> space;         ///< the iteration space's shape; empty and unused unless fusible
   bool isFusible = false;
-  size_t order = 0; ///< position in FusionClusters::nodes()
+  uint64_t order = 0;                      ///< rises along FusionClusters::nodes()
+  std::list<FusionNode>::iterator place{}; ///< in FusionClusters::nodes()
 };
-
-/// Whether an op can be part of a generated kernel: elementwise, or a row or column reduction of a float.
-bool isFusible(mlir::Operation *op);
-/// Whether an op costs nothing inside a kernel, so that each kernel has its own copy: constants of one number, iota,
-/// and elementwise math on single elements.
-bool isFree(mlir::Operation *op);
-/// Whether an op is a reduction over all axes but the last: its result is not complete before the kernel ends.
-bool isColumnReduction(mlir::Operation *op);
-bool isRowReduction(mlir::Operation *op);
-/// The shape an op iterates over.
-llvm::ArrayRef<int64_t> iterationShape(mlir::Operation *op);
 
 class FusionClusters {
 public:
-  /// Every op of the block but free ones and the terminator becomes a node.
-  explicit FusionClusters(mlir::Block &block);
+  /// Every op of the block but free ones and the terminator becomes a node. The block must not change before the last
+  /// merge.
+  FusionClusters(mlir::Block &block, const FusibleOps &fusible);
 
   /// Merges the clusters of two ops. Returns the reason why not, or "" when done (or already one).
   std::string tryMerge(mlir::Operation *a, mlir::Operation *b);
   /// All nodes in an order in which they can run.
-  llvm::ArrayRef<FusionNode *> nodes() const { return order; }
+  const std::list<FusionNode> &nodes() const { return order; }
 
 private:
+  using Users = llvm::SmallVector<mlir::Operation *, 2>;
+
   std::string whyNot(FusionNode &a, FusionNode &b) const;
+  size_t countBuffers(const FusionNode &a, const FusionNode &b) const;
   /// Whether a column reduction in `other` makes an operand of `op`, seeing through free ops.
   bool readsColumnSums(mlir::Operation *op, const FusionNode &other) const;
-  /// Whether `to` depends on `from` through a third node; `between` gets the nodes before `to` that depend on `from`.
-  bool reaches(FusionNode &from, FusionNode &to, llvm::DenseSet<FusionNode *> &between) const;
+  /// Adds the ops that use a result of `op`, seeing through free ops.
+  void addUsers(mlir::Operation *op, Users &users) const;
+  /// The nodes before `to` that depend on `from`, in order; nothing when `to` depends on one of them.
+  std::optional<llvm::SmallVector<FusionNode *>> dependentsBetween(FusionNode &from, FusionNode &to) const;
+  /// Puts nodes behind another.
+  void moveBehind(FusionNode &node, llvm::ArrayRef<FusionNode *> moved);
+  void number();
 
-  std::vector<std::unique_ptr<FusionNode>> owned;
-  std::vector<FusionNode *> order;
+  const FusibleOps &fusible;
+  std::list<FusionNode> order;
   llvm::DenseMap<mlir::Operation *, FusionNode *> byOp;
+  llvm::DenseMap<mlir::Operation *, Users> usersOf; ///< of the ops of all nodes
 };
 
 } // namespace llmc
