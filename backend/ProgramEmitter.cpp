@@ -55,6 +55,10 @@ public:
     for (Operation &launch : op.getBody().front())
       if (isLaunch(&launch) && failed(addLaunch(launch)))
         return failure();
+    // Outputs in the arena stay till the end.
+    for (Value output : op.getBody().front().getTerminator()->getOperands())
+      if (auto range = rangeOf.find(rootOf(output)); range != rangeOf.end())
+        program.values[range->second].lastLaunch = static_cast<uint32_t>(program.launches.size()) - 1;
     return std::move(program);
   }
 

@@ -45,18 +45,25 @@ static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, 
   layout.offsets.assign(values.size(), 0);
   Order byOffset; // placed values, by offset
   llvm::SmallVector<std::pair<int64_t, int64_t>> neighbours;
+  auto put = [&](unsigned index, int64_t offset) {
+    layout.offsets[index] = offset;
+    layout.bytes = std::max(layout.bytes, offset + alignBuffer(values[index].bytes));
+    auto at = llvm::lower_bound(byOffset, offset,
+                                [&](unsigned other, int64_t value) { return layout.offsets[other] < value; });
+    byOffset.insert(at, index);
+  };
+  for (auto [index, value] : llvm::enumerate(values))
+    if (value.offset)
+      put(index, *value.offset);
   for (unsigned index : order) {
+    if (values[index].offset)
+      continue;
     int64_t bytes = alignBuffer(values[index].bytes);
     neighbours.clear();
     for (unsigned other : byOffset)
       if (meet(values[index], values[other]))
         neighbours.push_back({layout.offsets[other], layout.offsets[other] + alignBuffer(values[other].bytes)});
-    int64_t offset = findGap(neighbours, bytes, fit);
-    layout.offsets[index] = offset;
-    layout.bytes = std::max(layout.bytes, offset + bytes);
-    auto at = llvm::lower_bound(byOffset, offset,
-                                [&](unsigned other, int64_t value) { return layout.offsets[other] < value; });
-    byOffset.insert(at, index);
+    put(index, findGap(neighbours, bytes, fit));
   }
   return layout;
 }

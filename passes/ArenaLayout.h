@@ -4,12 +4,15 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+
 namespace llmc {
 
 /// A value of the arena; it lives from launch `first` to launch `last`, both included.
 struct ArenaValue {
   int64_t bytes = 0;
   unsigned first = 0, last = 0;
+  std::optional<int64_t> offset = std::nullopt; ///< where it must lie; values that must do not overlap
 };
 
 struct ArenaLayout {

@@ -124,7 +124,8 @@ def PlanMemory : Llmc_Pass<"plan-memory"> {
   let description = [{
     Sets `llmc.buffers` on ops (one #llmc.buffer per result) and programs (arguments), `llmc.arena_bytes` and
     `llmc.lower_bound_bytes` on programs, `llmc.buffer` on variables. Values whose lifetimes do not meet share memory;
-    results take their operand's buffer where the kernel allows it.
+    results take their operand's buffer where the kernel allows it. An output that only the forward program has lies
+    in its arena, so that training needs no room for it.
   }];
 }
 def VerifyPlannable : Llmc_Pass<"verify-plannable"> {

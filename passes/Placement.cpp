@@ -68,6 +68,9 @@ private:
     if (piece.fixed && piece.fixed != place)
       return op.emitOpError() << "one value must lie in two places, " << piece.fixed << " and " << place;
     piece.fixed = place;
+    // An output stays till the end.
+    if (place.getSpace() == MemorySpace::arena && !launchOf.empty())
+      piece.last = launchOf.size() - 1;
     return success();
   }
 

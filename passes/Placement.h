@@ -7,19 +7,20 @@
 
 namespace llmc {
 
-/// Where the program's values live that are not in the arena: the layout of the state, made before.
+/// Where values live whose place is known before any program is laid out: all of the state, and in the arena of the
+/// forward program the outputs that only it has.
 struct StateLayout {
   llvm::StringMap<BufferAttr> variables, inputs, scalars, outputs;
-  int64_t stateBytes = 0, gradientBytes = 0;
+  int64_t stateBytes = 0, gradientBytes = 0, forwardBytes = 0;
 };
 
 /// Inserts copies in front of launches, sets and the return where their operand cannot be in its place. Returns how
 /// many.
 mlir::FailureOr<unsigned> insertCopies(ProgramOp program);
 
-/// One piece of memory: in the arena until a BufferAttr says otherwise.
+/// One piece of memory: anywhere in the arena until a BufferAttr says otherwise.
 struct Piece {
-  BufferAttr fixed; ///< null in the arena
+  BufferAttr fixed; ///< null where the arena's layout decides
   int64_t bytes = 0;
   unsigned first = 0, last = 0; ///< launches
 };

@@ -1,5 +1,6 @@
 // The state first, in one order for all programs: parameters, constants, moments, inputs, hyperparameters, outputs.
-// Then each program: what must lie in the state is placed there, the rest in its arena.
+// Then each program: what must lie in the state is placed there, the rest in its arena. Outputs that only the forward
+// program has (logits) lie at the start of its arena, so that training needs no room for them.
 #include "passes/ArenaLayout.h"
 #include "passes/Passes.h"
 #include "passes/Placement.h"
@@ -25,23 +26,50 @@ public:
           addVariable(variable);
     for (auto program : module.getOps<ProgramOp>())
       for (unsigned i = 0; i < program.getNumArguments(); ++i)
-        if (failed(addNamed(program, program.getArgAttrOfType<StringAttr>(i, "llmc.name"),
-                            program.getArgumentTypes()[i], layout.inputs, "argument", i)))
+        if (failed(addNamed(
+                program,
+                {"argument", i, program.getArgAttrOfType<StringAttr>(i, "llmc.name"), program.getArgumentTypes()[i]},
+                MemorySpace::state, layout.inputs)))
           return failure();
     for (auto program : module.getOps<ProgramOp>())
       for (auto scalar : program.getBody().front().getOps<ScalarOp>())
         if (BufferAttr &place = layout.scalars[scalar.getName()]; !place)
           place = next(layout.stateBytes, MemorySpace::state, tensorBytes(scalar.getType()));
+    llvm::StringMap<unsigned> numPrograms = countPrograms();
     for (auto program : module.getOps<ProgramOp>())
-      for (unsigned i = 0; i < program.getNumResults(); ++i)
-        if (failed(addNamed(program, program.getResultAttrOfType<StringAttr>(i, "llmc.name"),
-                            program.getResultTypes()[i], layout.outputs, "result", i)))
+      for (unsigned i = 0; i < program.getNumResults(); ++i) {
+        auto name = program.getResultAttrOfType<StringAttr>(i, "llmc.name");
+        auto role = program.getResultAttrOfType<StringAttr>(i, "llmc.role");
+        // The loss is read after each program that runs.
+        bool isForwardOnly = program.getKind() == "forward" && name && numPrograms.lookup(name.getValue()) == 1 &&
+                             !(role && role.getValue() == "loss");
+        if (failed(addNamed(program, {"result", i, name, program.getResultTypes()[i]},
+                            isForwardOnly ? MemorySpace::arena : MemorySpace::state, layout.outputs)))
           return failure();
+      }
     return success();
   }
   StateLayout layout;
 
 private:
+  /// An argument or a result of a program.
+  struct Named {
+    StringRef what;
+    unsigned index;
+    StringAttr name;
+    Type type;
+  };
+
+  /// How many programs have a result of each name.
+  llvm::StringMap<unsigned> countPrograms() {
+    llvm::StringMap<unsigned> counts;
+    for (auto program : module.getOps<ProgramOp>())
+      for (unsigned i = 0; i < program.getNumResults(); ++i)
+        if (auto name = program.getResultAttrOfType<StringAttr>(i, "llmc.name"))
+          ++counts[name.getValue()];
+    return counts;
+  }
+
   BufferAttr next(int64_t &end, MemorySpace space, int64_t bytes) {
     auto place = BufferAttr::get(module.getContext(), space, end, bytes);
     end = alignBuffer(end + bytes);
@@ -58,17 +86,16 @@ private:
   }
 
   /// Inputs and outputs are shared by the programs that name them.
-  LogicalResult addNamed(ProgramOp program, StringAttr name, Type type, llvm::StringMap<BufferAttr> &places,
-                         StringRef what, unsigned index) {
-    if (!name)
-      return program.emitOpError() << what << " " << index << " has no llmc.name";
-    int64_t bytes = tensorBytes(cast<RankedTensorType>(type));
-    BufferAttr &place = places[name.getValue()];
+  LogicalResult addNamed(ProgramOp program, Named named, MemorySpace space, llvm::StringMap<BufferAttr> &places) {
+    if (!named.name)
+      return program.emitOpError() << named.what << " " << named.index << " has no llmc.name";
+    int64_t bytes = tensorBytes(cast<RankedTensorType>(named.type));
+    BufferAttr &place = places[named.name.getValue()];
     if (!place)
-      place = next(layout.stateBytes, MemorySpace::state, bytes);
+      place = next(space == MemorySpace::state ? layout.stateBytes : layout.forwardBytes, space, bytes);
     if (place.getBytes() != bytes)
-      return program.emitOpError() << what << " " << name << " has " << bytes << " bytes, in another program "
-                                   << place.getBytes();
+      return program.emitOpError() << named.what << " " << named.name << " has " << bytes
+                                   << " bytes, in another program " << place.getBytes();
     return success();
   }
 
@@ -98,11 +125,14 @@ private:
       return failure();
     SmallVector<ArenaValue> values;
     SmallVector<unsigned> indexOf(placement->pieces.size());
-    for (auto [i, piece] : llvm::enumerate(placement->pieces))
-      if (!piece.fixed && piece.bytes > 0 && piece.first <= piece.last) {
+    for (auto [i, piece] : llvm::enumerate(placement->pieces)) {
+      bool isInArena = !piece.fixed || piece.fixed.getSpace() == MemorySpace::arena;
+      if (isInArena && piece.bytes > 0 && piece.first <= piece.last) {
         indexOf[i] = values.size();
-        values.push_back({piece.bytes, piece.first, piece.last});
+        values.push_back({piece.bytes, piece.first, piece.last,
+                          piece.fixed ? std::optional(piece.fixed.getOffset()) : std::nullopt});
       }
+    }
     ArenaLayout arena = layoutArena(values);
     for (auto [i, piece] : llvm::enumerate(placement->pieces))
       if (!piece.fixed)

@@ -183,7 +183,8 @@ private:
     for (OpOperand &operand : exit->getOpOperands()) {
       if (failed(checkHolds(exit, operand.get(), "result " + Twine(operand.getOperandNumber()))))
         return failure();
-      if (buffers[operand.get()].getSpace() != MemorySpace::state)
+      MemorySpace space = buffers[operand.get()].getSpace();
+      if (space != MemorySpace::state && !(space == MemorySpace::arena && program.getKind() == "forward"))
         return exit->emitOpError() << "result " << operand.getOperandNumber() << " does not lie in the state";
     }
     for (auto variable : module.getOps<VariableOp>())

@@ -64,7 +64,8 @@ enum class StateKind : uint8_t {
   moment = 2,    ///< optimizer state, zero at the start; `name` is "<parameter>/m" or "/v"
   input = 3,     ///< an input of the graph, written by the session before each run
   scalar = 4,    ///< one f32 hyperparameter, written by the session before each run; see kScalarNames
-  output = 5,    ///< a result that outlives the program: "loss", "grad_norm", outputs of the graph
+  output = 5,    ///< a result that outlives the program: "loss", "grad_norm", outputs of the graph. What only the
+                 ///< forward program computes may lie in its arena: it is there until the next program runs
 };
 
 /// Hyperparameters by name, as the session computes them for each step. biasCorrection = 1 - beta^step and

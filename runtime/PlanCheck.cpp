@@ -104,18 +104,25 @@ static Status checkGradient(const StateEntry &entry, uint64_t elements, const Sp
   return checkBuffer(entry.gradient, spaces);
 }
 
+/// Outputs that every program may have to give are not.
+static bool isInForwardArena(const StateEntry &entry) {
+  return entry.kind == StateKind::output && entry.buffer.space == Space::arena && entry.role != "loss" &&
+         entry.role != "grad_norm";
+}
+
 static Status checkEntry(const StateEntry &entry, const Spaces &spaces, uint64_t weightsBytes) {
   if (entry.shape.size() > kMaxRank)
     return Error{fmt::format("{} dimensions", entry.shape.size())};
   std::optional<uint64_t> elements = numElements(entry.shape);
   if (!elements)
     return Error{"negative or too large shape"};
-  if (entry.buffer.space != Space::state)
+  if (entry.buffer.space != Space::state && !isInForwardArena(entry))
     return Error{"not in the state"};
   if (entry.buffer.bytes != *elements * elementBytes(entry.type))
     return Error{fmt::format("has {} bytes, {} elements of {} need {}", entry.buffer.bytes, *elements,
                              elementTypeName(entry.type), *elements * elementBytes(entry.type))};
-  LLMC_RETURN_IF_ERROR(checkBuffer(entry.buffer, spaces));
+  if (!isInForwardArena(entry))
+    LLMC_RETURN_IF_ERROR(checkBuffer(entry.buffer, spaces));
   LLMC_RETURN_IF_ERROR(checkGradient(entry, *elements, spaces));
   LLMC_RETURN_IF_ERROR(checkRole(entry));
   if (entry.kind == StateKind::scalar)
@@ -228,7 +235,16 @@ static Status checkProgram(const Program &program, const Spaces &spaces, size_t 
   return {};
 }
 
-static Status checkTarget(const TargetPrograms &target, Spaces spaces, uint64_t codeBytes) {
+/// Outputs in the arena of a target's forward program; without one nobody reads them.
+static Status checkForwardOutputs(const Plan &plan, const Spaces &spaces) {
+  for (const StateEntry &entry : plan.state)
+    if (isInForwardArena(entry))
+      if (Status status = checkBuffer(entry.buffer, spaces); !status)
+        return inContext(fmt::format("output '{}'", entry.name), status.error());
+  return {};
+}
+
+static Status checkTarget(const Plan &plan, const TargetPrograms &target, Spaces spaces, uint64_t codeBytes) {
   if (target.codeOffset % kCodeAlignment != 0 || !inside(target.codeOffset, target.codeBytes, codeBytes))
     return Error{fmt::format("code of {} bytes at {} exceeds the section of {} bytes or is not page-aligned",
                              target.codeBytes, target.codeOffset, codeBytes)};
@@ -243,7 +259,10 @@ static Status checkTarget(const TargetPrograms &target, Spaces spaces, uint64_t 
     if (program.arenaBytes > kMaxSpaceBytes)
       return Error{fmt::format("program {}: arena of {} bytes", programKindName(program.kind), program.arenaBytes)};
     spaces.arena = program.arenaBytes;
-    if (Status status = checkProgram(program, spaces, target.entries.size()); !status)
+    Status status = checkProgram(program, spaces, target.entries.size());
+    if (status && program.kind == ProgramKind::forward)
+      status = checkForwardOutputs(plan, spaces);
+    if (!status)
       return inContext(fmt::format("program {}", programKindName(program.kind)), status.error());
   }
   return {};
@@ -284,7 +303,7 @@ Status checkPlan(const Plan &plan, const SectionSizes &sizes) {
   for (const TargetPrograms &target : plan.targets) {
     if (!levels.emplace(target.target, target.isa).second)
       return Error{fmt::format("target {} {} appears twice", target.target, target.isa)};
-    if (Status status = checkTarget(target, spaces, sizes.code); !status)
+    if (Status status = checkTarget(plan, target, spaces, sizes.code); !status)
       return inContext(fmt::format("target {} {}", target.target, target.isa), status.error());
   }
   return checkSplice(plan, sizes.model);

@@ -206,8 +206,10 @@ Result<double> Session::readScalar(const StateEntry *entry) const {
 }
 
 Status Session::read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const {
-  const std::byte *space = buffer.space == Space::gradients ? spaces.gradients : spaces.state;
-  assert((buffer.space == Space::gradients || buffer.space == Space::state) && offset + dst.size() <= buffer.bytes);
+  const std::byte *space = buffer.space == Space::gradients ? spaces.gradients
+                           : buffer.space == Space::arena   ? spaces.arena
+                                                            : spaces.state;
+  assert((space || dst.empty()) && offset + dst.size() <= buffer.bytes);
   return device.copyOut(dst, space + buffer.offset + offset);
 }
 

@@ -59,9 +59,10 @@ public:
   /// The gradients of step `number` before clipping, left in the gradients' space for read(); weights stay as they are.
   Status gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
 
-  /// Copies bytes [offset, offset + dst.size()) of a buffer of the state or gradients to the host.
+  /// Copies bytes [offset, offset + dst.size()) of a buffer of the state, the gradients or outputs() to the host.
   Status read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const;
-  /// Values that the forward program writes: outputs of the graph, the loss among them.
+  /// Values that the forward program writes: outputs of the graph, the loss among them. To be read before another
+  /// program runs.
   std::vector<const StateEntry *> outputs() const;
 
   const Plan &plan() const { return file.plan(); }

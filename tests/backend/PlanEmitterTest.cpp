@@ -106,7 +106,10 @@ TEST_F(PlanEmitterTest, DescribesTheState) {
   EXPECT_EQ(labels.vocabulary, 7);
   EXPECT_EQ(labels.ignoreIndex, -1);
   EXPECT_EQ(entry(StateKind::output, "loss").role, "loss");
+  EXPECT_EQ(entry(StateKind::output, "loss").buffer.space, Space::state);
   EXPECT_EQ(entry(StateKind::output, "logits").shape, (std::vector<int64_t>{2, 3, 7}));
+  EXPECT_EQ(entry(StateKind::output, "logits").buffer, (BufferRef{Space::arena, 0, 168}))
+      << "training has no room for it";
   EXPECT_EQ(entry(StateKind::output, "grad_norm").role, "grad_norm");
   EXPECT_EQ(entry(StateKind::scalar, "lr").buffer.bytes, 4u);
   EXPECT_EQ(emitted.plan.batch, 2);

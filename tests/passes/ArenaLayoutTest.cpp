@@ -41,6 +41,21 @@ TEST(ArenaLayout, KeepsWhatLivesApart) {
   }
 }
 
+TEST(ArenaLayout, LeavesWhatHasAPlaceThere) {
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    std::vector<ArenaValue> values = draw(seed, 60, 30);
+    int64_t end = 0;
+    for (unsigned i : {3, 17, 40}) {
+      values[i].offset = end;
+      end += alignBuffer(values[i].bytes);
+    }
+    ArenaLayout layout = layoutArena(values);
+    expectDisjoint(values, layout);
+    for (unsigned i : {3, 17, 40})
+      EXPECT_EQ(layout.offsets[i], *values[i].offset);
+  }
+}
+
 TEST(ArenaLayout, IsTheSameEachTime) {
   std::vector<ArenaValue> values = draw(7, 200, 80);
   EXPECT_EQ(layoutArena(values).offsets, layoutArena(values).offsets);

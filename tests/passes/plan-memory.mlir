@@ -44,7 +44,7 @@ module {
 // CHECK: llmc.fusion{{.*}} {colBlock = 256 : i64, llmc.buffers = [#llmc.buffer<arena, [[B]], 1024>]
 // CHECK: llmc.matmul {{.*}} {llmc.buffers = [#llmc.buffer<arena, [[A]], 1024>]}
 // expected-remark@+1 {{applied: 3 values in an arena of 2048 bytes, the largest live sum is 2048, 0 copies}}
-llmc.program @chain "forward" (%x: tensor<16x16xf32> {llmc.name = "x"}) -> (tensor<16x16xf32> {llmc.name = "y"}) {
+llmc.program @chain "step" (%x: tensor<16x16xf32> {llmc.name = "x"}) -> (tensor<16x16xf32> {llmc.name = "y"}) {
   %a = llmc.matmul %x, %x : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
   %b = llmc.matmul %a, %x : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
   %v = llmc.reshape %b : (tensor<16x16xf32>) -> tensor<256xf32>
@@ -56,6 +56,40 @@ llmc.program @chain "forward" (%x: tensor<16x16xf32> {llmc.name = "x"}) -> (tens
   %d = llmc.matmul %c, %x : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
   %y = llmc.matmul %d, %x : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
   llmc.return %y : tensor<16x16xf32>
+}
+
+// -----
+
+// An output that only the forward program has lies at the start of its arena, till the end of the program; what another program has too, and
+// the loss, lie in the state.
+// CHECK: module attributes {llmc.gradient_bytes = 0 : i64, llmc.state_bytes = 256 : i64}
+module {
+  // CHECK: llmc.program @forward
+  // CHECK-SAME: llmc.arena_bytes = 128 : i64
+  // expected-remark@+1 {{applied: 3 values in an arena of 128 bytes, the largest live sum is 128, 0 copies}}
+  llmc.program @forward "forward" (%x: tensor<4x4xf32> {llmc.name = "x"})
+      -> (tensor<4x4xf32> {llmc.name = "loss", llmc.role = "loss"}, tensor<4x4xf32> {llmc.name = "norm"}, tensor<4x4xf32> {llmc.name = "logits"}) {
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<arena, 64, 64>]
+    %a = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<arena, 0, 64>]
+    %logits = llmc.matmul %a, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<arena, 64, 64>]
+    %b = llmc.matmul %logits, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<state, 64, 64>]
+    %loss = llmc.matmul %b, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<state, 128, 64>]
+    %norm = llmc.matmul %loss, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    llmc.return %loss, %norm, %logits : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+  }
+  // CHECK: llmc.program @step
+  // expected-remark@+1 {{applied: 0 values in an arena of 0 bytes}}
+  llmc.program @step "step" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "norm"}, tensor<4x4xf32> {llmc.name = "update"}) {
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<state, 128, 64>]
+    %norm = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: llmc.matmul {{.*}}llmc.buffers = [#llmc.buffer<state, 192, 64>]
+    %update = llmc.matmul %norm, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    llmc.return %norm, %update : tensor<4x4xf32>, tensor<4x4xf32>
+  }
 }
 
 // -----
@@ -120,7 +154,7 @@ llmc.program @late_reader "step" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (ten
 // Parts are placed into one memory, which may be a result's.
 // CHECK-LABEL: llmc.program @parts
 // expected-remark@+1 {{0 copies}}
-llmc.program @parts "forward" (%x: tensor<2x3xf32> {llmc.name = "x"}) -> (tensor<2x6xf32> {llmc.name = "y"}) {
+llmc.program @parts "step" (%x: tensor<2x3xf32> {llmc.name = "x"}) -> (tensor<2x6xf32> {llmc.name = "y"}) {
   // CHECK: llmc.empty {llmc.buffers = [#llmc.buffer<state, 64, 48>]}
   %e = llmc.empty : tensor<2x6xf32>
   %1 = llmc.place_into %x, %e {starts = array<i64: 0, 0>, steps = array<i64: 1, 1>} : (tensor<2x3xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>

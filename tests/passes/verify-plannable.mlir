@@ -103,9 +103,9 @@ module attributes {llmc.state_bytes = 128 : i64, llmc.gradient_bytes = 0 : i64} 
 
 // -----
 
-// A result outside of the state.
+// A result outside of the state, and not in the arena of the forward program.
 module attributes {llmc.state_bytes = 64 : i64, llmc.gradient_bytes = 0 : i64} {
-  llmc.program @f "forward" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "y"})
+  llmc.program @f "step" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "y"})
       attributes {llmc.arena_bytes = 128 : i64, llmc.buffers = [#llmc.buffer<state, 0, 64>]} {
     %y = llmc.matmul %x, %x {llmc.buffers = [#llmc.buffer<arena, 0, 64>]} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // expected-error@+1 {{result 0 does not lie in the state}}

@@ -58,7 +58,9 @@ Status FakeDevice::loadCode(const TargetPrograms &target, std::span<const std::b
 namespace {
 
 template <typename T> T *at(const DeviceSpaces &spaces, const BufferRef &buffer) {
-  std::byte *base = buffer.space == Space::gradients ? spaces.gradients : spaces.state;
+  std::byte *base = buffer.space == Space::gradients ? spaces.gradients
+                    : buffer.space == Space::arena   ? spaces.arena
+                                                     : spaces.state;
   return reinterpret_cast<T *>(base + buffer.offset);
 }
 

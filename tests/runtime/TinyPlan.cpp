@@ -108,7 +108,8 @@ TinyPlan::TinyPlan() : table(20), bias(4), mask(3), code(100), model("not an ONN
     plan.state.push_back(makeEntry(state, name, StateKind::scalar, ElementType::f32, {}));
   plan.state.push_back(makeEntry(state, "loss", StateKind::output, ElementType::f32, {}, "loss"));
   plan.state.push_back(makeEntry(state, "grad_norm", StateKind::output, ElementType::f32, {}, "grad_norm"));
-  plan.state.push_back(makeEntry(state, "logits", StateKind::output, ElementType::f32, {2, 3, 5}, "logits"));
+  Places arena{Space::arena};
+  plan.state.push_back(makeEntry(arena, "logits", StateKind::output, ElementType::f32, {2, 3, 5}, "logits"));
   plan.stateBytes = state.end;
   plan.gradientBytes = gradients.end;
 

@@ -127,7 +127,8 @@ static std::map<std::string, uint64_t> peakByCategory(const Program &program) {
 void printMemory(const Plan &plan) {
   std::map<StateKind, uint64_t> state;
   for (const StateEntry &entry : plan.state)
-    state[entry.kind] += entry.buffer.bytes;
+    if (entry.buffer.space == Space::state)
+      state[entry.kind] += entry.buffer.bytes;
   fmt::print("state: {:.1f} MiB: parameters {:.1f}, optimizer {:.1f}, constants {:.1f}, inputs {:.1f}, outputs {:.1f}; "
              "kept gradients {:.1f} when accumulating\n",
              mib(plan.stateBytes), mib(state[StateKind::parameter]), mib(state[StateKind::moment]),
