@@ -22,8 +22,8 @@
 
 namespace llmc {
 
-/// Which storage an op's float operands want in a bf16 plan.
-enum class PrecisionPolicy { follow, keepF32, bf16 };
+/// How a float operand or result is stored in a bf16 plan; see PrecisionOpInterface.
+enum class PrecisionPolicy { keepF32, follow, bf16 };
 
 /// One launch as its op describes it; backend/PlanEmitter turns it into runtime/Plan.h's Launch, in the order of
 /// Kernels.def.

@@ -48,11 +48,16 @@ def EvaluableOpInterface : OpInterface<"EvaluableOpInterface"> {
 // Precision.
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::llmc";
-  let description =
-      "Which storage type an op wants for its float operands when the plan computes in bf16. Without it: f32.";
-  let methods = [InterfaceMethod<
-      "follow: whatever its operands have; keepF32: f32; bf16: operands in bf16, accumulation in f32.",
-      "::llmc::PrecisionPolicy", "getPrecisionPolicy">];
+  let description = "How an op stores its f32 operands and results when the plan computes in bf16. Without it all stay f32.";
+  let methods = [
+    InterfaceMethod<
+      "keepF32: read as f32; follow: read as stored, computed in f32; bf16: read as bf16, accumulated in f32.",
+      "::llmc::PrecisionPolicy", "getOperandPrecision", (ins "unsigned":$operand)>,
+    InterfaceMethod<
+      "keepF32: written as f32; follow: as bf16 where every reader may read that; bf16: always as bf16.",
+      "::llmc::PrecisionPolicy", "getResultPrecision", (ins "unsigned":$result), "",
+      "return ::llmc::PrecisionPolicy::keepF32;">
+  ];
 }
 
 // Cost.

@@ -1,5 +1,5 @@
-// Free are constants of one number, iotas, and math on single elements that only kernels read; in the block's order, so
-// that an op's producers are known before it.
+// Free are constants of one number, iotas, bf16 read as f32, and math on single elements that only kernels read; in the
+// block's order, so that an op's producers are known before it.
 #include "passes/FusibleOps.h"
 
 using namespace mlir;
@@ -31,9 +31,15 @@ static bool isReadInKernelsOnly(Operation *op) {
   });
 }
 
+/// Reading bf16 as f32 is part of a load.
+static bool isWidening(Operation *op) {
+  return isa<CastOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isBF16() &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+}
+
 /// Whether each kernel may have its own copy of the op, whoever reads it.
 static bool isCheap(Operation *op, const FusibleOps &ops) {
-  if (isa<IotaOp>(op))
+  if (isa<IotaOp>(op) || isWidening(op))
     return true;
   if (isa<BroadcastToOp>(op) && op->getOperand(0).getDefiningOp())
     return ops.isFree(op->getOperand(0).getDefiningOp());

@@ -22,6 +22,7 @@ namespace llmc {
 /// What the pipeline may be told.
 struct PipelineOptions {
   std::string optimizer = "adamw";
+  bool isBf16 = false; ///< contractions in bf16, see assign-precision
   /// Pass names without "llmc-", as `--disable-pass` takes them; canonicalize may be named too.
   llvm::SmallVector<std::string> disabled;
 };

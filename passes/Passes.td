@@ -80,6 +80,14 @@ def FuseEpilogue : Llmc_Pass<"fuse-epilogue"> {
     `add(%g, embedding_grad(%ids, %d))`. After: `embedding_grad %ids, %d init %g`.
   }];
 }
+def AssignPrecision : Llmc_Pass<"assign-precision"> {
+  let summary = "let contractions and attention read and write bf16";
+  let description = [{
+    Before: `matmul %x, %w : (f32, f32) -> f32`. After: `matmul cast(%x), cast(%w) : (bf16, bf16) -> bf16`, with a cast to f32 where an op reads it
+    that computes in f32. One cast per value; of a product that goes straight into the next contraction none. Masters, moments and gradients of
+    parameters stay f32. Runs with --bf16.
+  }];
+}
 def Decompose : Llmc_Pass<"decompose"> {
   let summary = "replace ops that are no kernel of their own by elementwise ops and row or column reductions";
   let description = [{

@@ -14,7 +14,7 @@ namespace {
 struct Step {
   StringLiteral name;
   bool isOptional;
-  std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create;
+  std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create; ///< null where the options do not ask for it
 };
 } // namespace
 
@@ -51,6 +51,9 @@ static ArrayRef<Step> steps() {
       {"canonicalize", true, createCanonicalize},
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
       {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},
+      // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
+      {"assign-precision", false,
+       [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},
       {"decompose", false, [](const PipelineOptions &) { return createDecompose(); }},
       {"fuse", true, createFuseOrSingle},
       {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},
@@ -66,7 +69,8 @@ static ArrayRef<Step> steps() {
 void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   for (const Step &step : steps())
     if (!step.isOptional || step.name == "fuse" || !llvm::is_contained(options.disabled, step.name))
-      manager.addPass(step.create(options));
+      if (std::unique_ptr<Pass> pass = step.create(options))
+        manager.addPass(std::move(pass));
 }
 
 bool isOptionalPass(StringRef name) {

@@ -34,6 +34,8 @@ public:
            const dnnl::memory::desc &scratchpad);
   uint64_t scratchBytes() const { return scratchpadBytes; }
   Status run(std::byte *scratch);
+  /// Moves an argument (by its place in the constructor's list) to another buffer.
+  void bind(size_t argument, void *data) { dnnl_memory_set_data_handle(memories[argument].get(), data); }
 
 private:
   dnnl::primitive primitive;

@@ -1,7 +1,8 @@
 // Matrix products on oneDNN: its matmul primitive (JIT kernels over strides or packed weights, bias and accumulation as
-// epilogue); its sgemm only where the primitive is no JIT kernel: a signal
-// during sgemm (2.6.3) was seen to end in a corrupted heap. A primitive that would fall back to oneDNN's scalar
-// reference is never run on anything big. Accumulates in f32; same bits for a thread count.
+// epilogue); its sgemm only where the primitive is no JIT kernel: a signal during sgemm (2.6.3) was seen to end in a
+// corrupted heap. A primitive that would fall back to oneDNN's scalar reference is never run on anything big.
+// Accumulates in f32; same bits for a thread count. Levels without bf16 instructions multiply bf16 as f32.
+#include "backend/cpu/Bf16.h"
 #include "backend/cpu/Dnnl.h"
 #include "backend/cpu/Parallel.h"
 
@@ -88,24 +89,36 @@ static void foldBatch(MatMulShape &shape) {
   shape.batch = 1;
 }
 
+/// A product whose buffers can be changed.
+class ProductKernel : public CpuKernel {
+public:
+  virtual void bind(const MatMulBuffers &buffers) = 0;
+};
+
 /// oneDNN's matmul primitive.
-class DnnlMatMulKernel : public CpuKernel {
+class DnnlMatMulKernel : public ProductKernel {
 public:
   explicit DnnlMatMulKernel(DnnlCall call) : call(std::move(call)) {}
   uint64_t scratchBytes() const override { return call.scratchBytes(); }
   Status run(std::byte *scratch) override { return call.run(scratch); }
+  void bind(const MatMulBuffers &buffers) override {
+    call.bind(0, buffers.lhs);
+    call.bind(1, buffers.rhs);
+    call.bind(2, buffers.dst);
+  }
 
 private:
   DnnlCall call;
 };
 
 /// oneDNN's sgemm, once per batch; a bias is written to dst first.
-class SgemmKernel : public CpuKernel {
+class SgemmKernel : public ProductKernel {
 public:
   MatMulShape shape;
   MatMulBuffers buffers;
   int threads = 1;
 
+  void bind(const MatMulBuffers &other) override { buffers = other; }
   Status run(std::byte *) override {
     const float *lhs = reinterpret_cast<const float *>(buffers.lhs),
                 *rhs = reinterpret_cast<const float *>(buffers.rhs);
@@ -198,7 +211,7 @@ static Result<NamedCall> makePrimitive(const MatMulShape &shape, const MatMulBuf
   });
 }
 
-static std::unique_ptr<CpuKernel> makeSgemm(const MatMulShape &shape, const MatMulBuffers &buffers, int threads) {
+static std::unique_ptr<ProductKernel> makeSgemm(const MatMulShape &shape, const MatMulBuffers &buffers, int threads) {
   auto kernel = std::make_unique<SgemmKernel>();
   kernel->shape = shape;
   kernel->buffers = buffers;
@@ -206,12 +219,8 @@ static std::unique_ptr<CpuKernel> makeSgemm(const MatMulShape &shape, const MatM
   return kernel;
 }
 
-Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, const CpuTarget &target) {
-  MatMulShape shape = readShape(args);
-  LLMC_RETURN_IF_ERROR(checkShape(args, shape));
-  foldBatch(shape);
-  MatMulBuffers buffers{args.operand("lhs").data, args.operand("rhs").data, args.operand("bias").data,
-                        args.operand("dst").data};
+static Result<std::unique_ptr<ProductKernel>> makeProduct(const MatMulShape &shape, const MatMulBuffers &buffers,
+                                                          const CpuTarget &target) {
   Result<NamedCall> made = makePrimitive(shape, buffers);
   bool isJit = made.ok() && (made->implementation.starts_with("brg") || made->implementation.starts_with("gemm:jit"));
   if (!isJit && shape.isF32() && shape.rhsLayout == RhsLayout::plain)
@@ -221,7 +230,99 @@ Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, cons
   if (!isJit && double(shape.batch) * double(shape.m) * double(shape.n) * double(shape.k) > kSmall)
     return Error{"oneDNN has only '" + made->implementation + "' for this product at the level " +
                  isaLevelName(target.isa)};
-  return std::unique_ptr<CpuKernel>(std::make_unique<DnnlMatMulKernel>(std::move(made->call)));
+  return std::unique_ptr<ProductKernel>(std::make_unique<DnnlMatMulKernel>(std::move(made->call)));
+}
+
+/// Copies the bf16 operands to f32 in scratch memory and multiplies those.
+class WidenedMatMulKernel : public CpuKernel {
+public:
+  WidenedMatMulKernel(const MatMulShape &shape, const MatMulBuffers &buffers, int threads)
+      : shape(shape), buffers(buffers), threads(threads) {
+    auto extent = [&](ElementType type, int64_t stride, bool transposed, int64_t rows, int64_t columns, int64_t ld) {
+      if (transposed)
+        std::swap(rows, columns);
+      return type == ElementType::f32 ? 0 : (shape.batch - 1) * stride + (rows - 1) * ld + columns;
+    };
+    numLhs = extent(shape.lhsType, shape.lhsStride, shape.transposeLhs, shape.m, shape.k, shape.ldLhs);
+    numRhs = extent(shape.rhsType, shape.rhsStride, shape.transposeRhs, shape.k, shape.n, shape.ldRhs);
+    numDst = extent(shape.dstType, shape.dstStride, false, shape.m, shape.n, shape.ldDst);
+  }
+
+  /// Makes the product in f32.
+  Status prepare(const CpuTarget &target) {
+    MatMulShape wide = shape;
+    wide.lhsType = wide.rhsType = wide.dstType = ElementType::f32;
+    Result<std::unique_ptr<ProductKernel>> made = makeProduct(wide, buffers, target);
+    LLMC_RETURN_IF_ERROR(made);
+    product = std::move(*made);
+    return {};
+  }
+
+  uint64_t scratchBytes() const override {
+    return aligned(product->scratchBytes()) + aligned(4 * numLhs) + aligned(4 * numRhs) + aligned(4 * numDst);
+  }
+
+  Status run(std::byte *scratch) override {
+    MatMulBuffers wide = buffers;
+    std::byte *next = scratch + aligned(product->scratchBytes());
+    auto widen = [&](int64_t count, std::byte *&buffer) {
+      if (count == 0)
+        return;
+      toFloat(buffer, next, count);
+      buffer = next;
+      next += aligned(4 * count);
+    };
+    widen(numLhs, wide.lhs);
+    widen(numRhs, wide.rhs);
+    widen(numDst, wide.dst); // what is added to, and what lies between rows
+    product->bind(wide);
+    LLMC_RETURN_IF_ERROR(product->run(scratch));
+    if (numDst)
+      toBf16(wide.dst, buffers.dst, numDst);
+    return {};
+  }
+
+private:
+  static uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  void toFloat(const std::byte *src, std::byte *dst, int64_t count) const {
+    auto *from = reinterpret_cast<const uint16_t *>(src);
+    auto *to = reinterpret_cast<float *>(dst);
+    forShares(count, threads, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = floatFromBf16(from[i]);
+    });
+  }
+  void toBf16(const std::byte *src, std::byte *dst, int64_t count) const {
+    auto *from = reinterpret_cast<const float *>(src);
+    auto *to = reinterpret_cast<uint16_t *>(dst);
+    forShares(count, threads, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = bf16FromFloat(from[i]);
+    });
+  }
+
+  MatMulShape shape;
+  MatMulBuffers buffers;
+  int threads;
+  int64_t numLhs, numRhs, numDst; ///< elements to convert, 0 for an operand in f32
+  std::unique_ptr<ProductKernel> product;
+};
+
+Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, const CpuTarget &target) {
+  MatMulShape shape = readShape(args);
+  LLMC_RETURN_IF_ERROR(checkShape(args, shape));
+  foldBatch(shape);
+  MatMulBuffers buffers{args.operand("lhs").data, args.operand("rhs").data, args.operand("bias").data,
+                        args.operand("dst").data};
+  if (target.isa < IsaLevel::v4Bf16 && !shape.isF32() && shape.rhsLayout == RhsLayout::plain) {
+    auto widened = std::make_unique<WidenedMatMulKernel>(shape, buffers, target.threads);
+    LLMC_RETURN_IF_ERROR(widened->prepare(target));
+    return std::unique_ptr<CpuKernel>(std::move(widened));
+  }
+  Result<std::unique_ptr<ProductKernel>> product = makeProduct(shape, buffers, target);
+  LLMC_RETURN_IF_ERROR(product);
+  return std::unique_ptr<CpuKernel>(std::move(*product));
 }
 
 } // namespace llmc

@@ -253,8 +253,18 @@ SmallVector<Value> AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value
   return gradients;
 }
 
-PrecisionPolicy AttentionOp::getPrecisionPolicy() { return PrecisionPolicy::bf16; }
-PrecisionPolicy AttentionGradOp::getPrecisionPolicy() { return PrecisionPolicy::bf16; }
+/// All but the mask and lse: one kernel type for inputs, out and their gradients.
+template <typename Op> static PrecisionPolicy operandPrecision(Op op, unsigned operand) {
+  Value value = op->getOperand(operand);
+  return value == op.getMask() || value == op.getLse() ? PrecisionPolicy::keepF32 : PrecisionPolicy::bf16;
+}
+
+PrecisionPolicy AttentionOp::getOperandPrecision(unsigned operand) { return operandPrecision(*this, operand); }
+PrecisionPolicy AttentionGradOp::getOperandPrecision(unsigned operand) { return operandPrecision(*this, operand); }
+PrecisionPolicy AttentionOp::getResultPrecision(unsigned result) {
+  return result == 0 ? PrecisionPolicy::bf16 : PrecisionPolicy::keepF32;
+}
+PrecisionPolicy AttentionGradOp::getResultPrecision(unsigned) { return PrecisionPolicy::bf16; }
 
 /// Two products of the forward; a causal query sees half of the keys.
 static double forwardFlops(const AttentionLayout &layout) {

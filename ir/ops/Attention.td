@@ -10,7 +10,7 @@ include "ir/Dialect.td"
 //   attention_c3: mask broadcasts to (B, H, T, S).
 class Llmc_AttentionOp<string mnemonic, list<Trait> traits = []>
     : Llmc_PureOp<mnemonic, !listconcat([AttrSizedOperandSegments, DeclareOpInterfaceMethods<EvaluableOpInterface>,
-                                         DeclareOpInterfaceMethods<PrecisionOpInterface>,
+                                         DeclareOpInterfaceMethods<PrecisionOpInterface, ["getResultPrecision"]>,
                                          DeclareOpInterfaceMethods<KernelOpInterface>],
                                         traits)> {
   let hasVerifier = 1;

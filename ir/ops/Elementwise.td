@@ -21,7 +21,7 @@ class Llmc_Elementwise<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
   code facts = [{
     double $cppClass::getFlops() { return double(getType().getNumElements()); }
-    ::llmc::PrecisionPolicy $cppClass::getPrecisionPolicy() { return ::llmc::PrecisionPolicy::follow; }
+    ::llmc::PrecisionPolicy $cppClass::getOperandPrecision(unsigned) { return ::llmc::PrecisionPolicy::follow; }
     std::string $cppClass::getShardingRule() { return ::llmc::elementwiseShardingRule(getOperation()); }
     ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyElementwise(getOperation()); }
     ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {

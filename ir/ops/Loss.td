@@ -9,7 +9,7 @@ class Llmc_LossOp<string mnemonic, list<Trait> traits = []> : Llmc_PureOp<mnemon
   let hasVerifier = 1;
   let extraClassDefinition = [{
     double $cppClass::getFlops() { return 6.0 * double(getLogits().getType().getNumElements()); }
-    ::llmc::PrecisionPolicy $cppClass::getPrecisionPolicy() { return ::llmc::PrecisionPolicy::keepF32; }
+    ::llmc::PrecisionPolicy $cppClass::getOperandPrecision(unsigned) { return ::llmc::PrecisionPolicy::follow; }
     ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyLoss(getOperation()); }
   }];
 }

@@ -123,7 +123,15 @@ SmallVector<Value> MatMulOp::buildGradient(OpBuilder &builder, ArrayRef<Value> r
   return gradients;
 }
 
-PrecisionPolicy MatMulOp::getPrecisionPolicy() { return PrecisionPolicy::bf16; }
+/// The factors; bias and init are added in f32.
+PrecisionPolicy MatMulOp::getOperandPrecision(unsigned operand) {
+  return operand < 2 ? PrecisionPolicy::bf16 : PrecisionPolicy::keepF32;
+}
+
+/// A running sum would be rounded at every addition.
+PrecisionPolicy MatMulOp::getResultPrecision(unsigned) {
+  return getInit() ? PrecisionPolicy::keepF32 : PrecisionPolicy::follow;
+}
 
 double MatMulOp::getFlops() {
   MatMulSizes sizes = sizesOf(*this);

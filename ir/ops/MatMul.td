@@ -6,7 +6,7 @@ include "ir/Dialect.td"
 
 def Llmc_MatMulOp : Llmc_PureOp<"matmul", [AttrSizedOperandSegments, InferTypeOpAdaptorWithIsCompatible,
     DeclareOpInterfaceMethods<EvaluableOpInterface>, DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<PrecisionOpInterface>, DeclareOpInterfaceMethods<ShardingOpInterface>,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getResultPrecision"]>, DeclareOpInterfaceMethods<ShardingOpInterface>,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getTiedOperand"]>]> {
   let summary = "y = op(lhs) op(rhs) + bias + init over the last two dimensions, accumulated in f32";
   let description = [{

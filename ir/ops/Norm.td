@@ -13,7 +13,7 @@ class Llmc_NormOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
   let extraClassDefinition = [{
     double $cppClass::getFlops() { return 8.0 * double(getX().getType().getNumElements()); }
-    ::llmc::PrecisionPolicy $cppClass::getPrecisionPolicy() { return ::llmc::PrecisionPolicy::keepF32; }
+    ::llmc::PrecisionPolicy $cppClass::getOperandPrecision(unsigned) { return ::llmc::PrecisionPolicy::follow; }
     ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyNorm(getOperation()); }
   }];
 }

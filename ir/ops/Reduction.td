@@ -6,7 +6,8 @@ include "ir/Dialect.td"
 
 class Llmc_Reduction<string mnemonic, list<Trait> traits = []>
     : Llmc_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor, DeclareOpInterfaceMethods<EvaluableOpInterface>,
-                                         DeclareOpInterfaceMethods<DifferentiableOpInterface>],
+                                         DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+                                         DeclareOpInterfaceMethods<PrecisionOpInterface>],
                                         traits)> {
   let arguments = (ins Llmc_Tensor:$a, DenseI64ArrayAttr:$axes);
   let results = (outs Llmc_Tensor:$result);
@@ -22,6 +23,7 @@ class Llmc_Reduction<string mnemonic, list<Trait> traits = []>
       return getAxes().size() == 1 && getAxes()[0] == getA().getType().getRank() - 1;
     }
     double $cppClass::getFlops() { return double(getA().getType().getNumElements()); }
+    ::llmc::PrecisionPolicy $cppClass::getOperandPrecision(unsigned) { return ::llmc::PrecisionPolicy::follow; }
     ::mlir::OpFoldResult $cppClass::fold(FoldAdaptor adaptor) {
       if (getAxes().empty())
         return getA();

@@ -73,6 +73,7 @@ private:
     PassManager manager(&context, ModuleOp::getOperationName());
     PipelineOptions pipeline;
     pipeline.optimizer = options.optimizer;
+    pipeline.isBf16 = options.precision == "bf16";
     llvm::append_range(pipeline.disabled, options.disabled);
     buildPipeline(manager, pipeline);
     auto watch = std::make_unique<PassWatch>(record, DumpOptions{options.dumpFolder, options.dumpAfter});

@@ -21,12 +21,12 @@ Example:
   llmc-compile gpt2.onnx --batch 4 --seq 256 --isa x86-64-v4 --remarks remarks.jsonl -o gpt2.plan)";
 
 /// Words of the command line that later versions take.
-constexpr const char *kReserved[] = {"--bf16", "--cubin", "--recompute",      "--memory",
-                                     "--mesh", "--zero",  "--check-numerics", "--report"};
+constexpr const char *kReserved[] = {"--cubin", "--recompute",      "--memory", "--mesh",
+                                     "--zero",  "--check-numerics", "--report"};
 
 struct Flags {
   llmc::CompileOptions compile;
-  bool isFp32 = false, isTf32 = false;
+  bool isFp32 = false, isTf32 = false, isBf16 = false;
   std::vector<std::string> dims, targets = {"cpu"};
   std::string dropout = "keep";
 };
@@ -80,7 +80,12 @@ void addModelFlags(CLI::App &app, Flags &flags) {
 
 void addTargetFlags(CLI::App &app, Flags &flags) {
   auto *fp32 = app.add_flag("--fp32", flags.isFp32, "compute in f32 (the default)");
-  app.add_flag("--tf32", flags.isTf32, "let a GPU multiply in tf32; a CPU computes in f32")->excludes(fp32);
+  auto *tf32 =
+      app.add_flag("--tf32", flags.isTf32, "let a GPU multiply in tf32; a CPU computes in f32")->excludes(fp32);
+  app.add_flag("--bf16", flags.isBf16,
+               "contractions and attention in bf16, summed in f32; weights and optimizer in f32")
+      ->excludes(fp32)
+      ->excludes(tf32);
   app.add_option("--target", flags.targets, "what the plan runs on")
       ->type_name("LIST")
       ->delimiter(',')
@@ -158,7 +163,7 @@ int main(int argc, char **argv) {
   if (llvm::is_contained(flags.targets, "cuda"))
     return llmc::failed(app, {"--target cuda: this build has no CUDA target; it has: cpu"});
   flags.compile.import.keepDropout = flags.dropout == "keep";
-  flags.compile.precision = flags.isTf32 ? "tf32" : "fp32";
+  flags.compile.precision = flags.isBf16 ? "bf16" : flags.isTf32 ? "tf32" : "fp32";
   if (llmc::Status status = llmc::compileModel(flags.compile); !status)
     return llmc::failed(app, status.error());
   return 0;
