@@ -33,4 +33,30 @@ def Llmc_BufferAttr : AttrDef<Llmc_Dialect, "Buffer"> {
   }];
 }
 
+// How a packed matrix lies in memory (runtime/Kernels.def: rhsLayout).
+def Llmc_PackedLayout
+    : I32EnumAttr<"PackedLayout", "a blocked layout of a contraction's rhs",
+                  [I32EnumAttrCase<"blocked16x64", 1>, I32EnumAttrCase<"blocked16x64x2", 2>]> {
+  let cppNamespace = "::llmc";
+  let genSpecializedAttr = 0;
+}
+
+def Llmc_PackedAttr : AttrDef<Llmc_Dialect, "Packed"> {
+  let mnemonic = "packed";
+  let summary = "the encoding of a (K, N) matrix that lies in blocks, zero padded to whole ones";
+  let description = [{
+    blocked16x64 is [N/64][K/16][16][64], blocked16x64x2 is [N/64][K/32][16][64][2]: what oneDNN calls BA16a64b and BA16a64b2a.
+
+    ```mlir
+    tensor<768x3072xbf16, #llmc.packed<blocked16x64x2>>
+    ```
+  }];
+  let parameters = (ins EnumParameter<Llmc_PackedLayout>:$layout);
+  let assemblyFormat = "`<` $layout `>`";
+  let extraClassDeclaration = [{
+    /// Elements that a (k, n) matrix takes, padding included.
+    int64_t numElements(int64_t k, int64_t n) const;
+  }];
+}
+
 #endif

@@ -51,8 +51,15 @@ int64_t elementTypeNumber(Type type) {
   return type.isInteger(1) ? 8 : -1;
 }
 
+int64_t PackedAttr::numElements(int64_t k, int64_t n) const {
+  int64_t rowBlock = getLayout() == PackedLayout::blocked16x64x2 ? 32 : 16;
+  return (k + rowBlock - 1) / rowBlock * rowBlock * ((n + 63) / 64 * 64);
+}
+
 int64_t tensorBytes(RankedTensorType type) {
-  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
+  auto packed = dyn_cast_or_null<PackedAttr>(type.getEncoding());
+  int64_t elements = packed ? packed.numElements(type.getDimSize(0), type.getDimSize(1)) : type.getNumElements();
+  return elements * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
 } // namespace llmc

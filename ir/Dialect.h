@@ -36,7 +36,7 @@ struct LaunchDescription {
 
 /// ElementType's number (runtime/Plan.h) of an element type; -1 for a type that plans do not store.
 int64_t elementTypeNumber(mlir::Type type);
-/// Bytes a tensor takes densely; booleans take one byte each.
+/// Bytes a tensor takes densely, or in whole blocks where it is packed; booleans take one byte each.
 int64_t tensorBytes(mlir::RankedTensorType type);
 
 /// The number that every element of a constant has; nothing for other values.

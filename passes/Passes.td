@@ -88,6 +88,13 @@ def AssignPrecision : Llmc_Pass<"assign-precision"> {
     parameters stay f32. Runs with --bf16.
   }];
 }
+def PackOperands : Llmc_Pass<"pack-operands"> {
+  let summary = "bring what bf16 contractions read into the layout they are fastest with";
+  let description = [{
+    Before: `matmul %x, cast(%w)`. After: `matmul %x, pack(%w)`, the weights rounded and blocked in one pass over memory; a transposed lhs is
+    transposed explicitly. Small products and f32 are left alone: there it costs what it wins.
+  }];
+}
 def Decompose : Llmc_Pass<"decompose"> {
   let summary = "replace ops that are no kernel of their own by elementwise ops and row or column reductions";
   let description = [{

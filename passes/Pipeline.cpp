@@ -54,6 +54,8 @@ static ArrayRef<Step> steps() {
       // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
       {"assign-precision", false,
        [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},
+      // Before fusion: a cast that only feeds a pack is no kernel.
+      {"pack-operands", true, [](const PipelineOptions &) { return createPackOperands(); }},
       {"decompose", false, [](const PipelineOptions &) { return createDecompose(); }},
       {"fuse", true, createFuseOrSingle},
       {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},

@@ -2,9 +2,9 @@
 // epilogue); its sgemm only where the primitive is no JIT kernel: a signal during sgemm (2.6.3) was seen to end in a
 // corrupted heap. A primitive that would fall back to oneDNN's scalar reference is never run on anything big.
 // Accumulates in f32; same bits for a thread count. Levels without bf16 instructions multiply bf16 as f32.
-#include "backend/cpu/Bf16.h"
 #include "backend/cpu/Dnnl.h"
 #include "backend/cpu/Parallel.h"
+#include "runtime/ElementConvert.h"
 
 #include <string_view>
 
@@ -73,11 +73,10 @@ static Status checkShape(const KernelArgs &args, const MatMulShape &shape) {
   if (shape.rhsLayout == RhsLayout::plain)
     return checkMatrix(args, "rhs", shape.transposeRhs ? shape.n : shape.k, shape.transposeRhs ? shape.k : shape.n,
                        shape.ldRhs, shape.batch, shape.rhsStride, shape.rhsType);
-  ElementType packedType = shape.rhsLayout == RhsLayout::blocked16x64 ? ElementType::f32 : ElementType::bf16;
   if (shape.rhsLayout > RhsLayout::blocked16x64x2 || shape.rhsLayout < RhsLayout::plain || shape.batch != 1 ||
-      shape.rhsType != packedType)
+      shape.transposeRhs || shape.rhsType != packedType(shape.rhsLayout))
     return Error{"no such layout of rhs: " + std::to_string(static_cast<int64_t>(shape.rhsLayout))};
-  return requireElements(args, "rhs", packedElements(shape.rhsLayout, shape.k, shape.n) - 1, packedType);
+  return requireElements(args, "rhs", packedElements(shape.rhsLayout, shape.k, shape.n) - 1, shape.rhsType);
 }
 
 /// A batch that shares its rhs is one taller product when its rows follow each other.
@@ -278,7 +277,7 @@ public:
     product->bind(wide);
     LLMC_RETURN_IF_ERROR(product->run(scratch));
     if (numDst)
-      toBf16(wide.dst, buffers.dst, numDst);
+      roundBack(wide.dst, buffers.dst, numDst);
     return {};
   }
 
@@ -293,12 +292,12 @@ private:
         to[i] = floatFromBf16(from[i]);
     });
   }
-  void toBf16(const std::byte *src, std::byte *dst, int64_t count) const {
+  void roundBack(const std::byte *src, std::byte *dst, int64_t count) const {
     auto *from = reinterpret_cast<const float *>(src);
     auto *to = reinterpret_cast<uint16_t *>(dst);
     forShares(count, threads, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        to[i] = bf16FromFloat(from[i]);
+        to[i] = llmc::toBf16(from[i]);
     });
   }
 
@@ -312,6 +311,7 @@ private:
 Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, const CpuTarget &target) {
   MatMulShape shape = readShape(args);
   LLMC_RETURN_IF_ERROR(checkShape(args, shape));
+  shape.rhsLayout = layoutAt(target.isa, shape.rhsLayout);
   foldBatch(shape);
   MatMulBuffers buffers{args.operand("lhs").data, args.operand("rhs").data, args.operand("bias").data,
                         args.operand("dst").data};

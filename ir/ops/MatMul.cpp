@@ -80,6 +80,10 @@ LogicalResult MatMulOp::verify() {
     return emitOpError() << "bias must have shape (" << n << "), found " << getBias().getType();
   if (getInit() && getInit().getType() != result)
     return emitOpError() << "init must have the result's type " << result << ", found " << getInit().getType();
+  // matmul_c4
+  if (lhs.getEncoding() || result.getEncoding() || (rhs.getEncoding() && (rank != 2 || getTransposeRhs())))
+    return emitOpError() << "only a rhs that is a matrix and not transposed may be packed, found " << lhs << " and "
+                         << rhs;
   return success();
 }
 
@@ -151,6 +155,12 @@ std::string MatMulOp::getShardingRule() {
   return rule + "->" + result;
 }
 
+/// rhsLayout's number in runtime/Kernels.def.
+static int64_t layoutNumber(RankedTensorType type) {
+  auto packed = dyn_cast_or_null<PackedAttr>(type.getEncoding());
+  return packed ? int64_t(packed.getLayout()) : 0;
+}
+
 void MatMulOp::describeLaunch(LaunchDescription &launch) {
   MatMulSizes sizes = sizesOf(*this);
   launch.kernel = "matmul";
@@ -170,7 +180,8 @@ void MatMulOp::describeLaunch(LaunchDescription &launch) {
                  {"lhsType", elementTypeNumber(getLhs().getType().getElementType())},
                  {"rhsType", elementTypeNumber(getRhs().getType().getElementType())},
                  {"dstType", elementTypeNumber(getResult().getType().getElementType())},
-                 {"accumulate", getInit() != nullptr}};
+                 {"accumulate", getInit() != nullptr},
+                 {"rhsLayout", layoutNumber(getRhs().getType())}};
 }
 
 int MatMulOp::getTiedOperand(unsigned) { return getInit() ? int(getNumOperands()) - 1 : -1; }
@@ -205,6 +216,49 @@ static LogicalResult absorbTranspose(MatMulOp op, PatternRewriter &rewriter) {
 
 void MatMulOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(absorbTranspose);
+}
+
+//===-- Packing
+
+LogicalResult PackOp::verify() {
+  RankedTensorType from = getA().getType(), to = getResult().getType();
+  // pack_c1
+  if (from.getRank() != 2 || from.getEncoding())
+    return emitOpError() << "a must be a row-major matrix, found " << from;
+  SmallVector<int64_t> shape(from.getShape());
+  if (getTranspose())
+    std::swap(shape[0], shape[1]);
+  if (to.getShape() != ArrayRef(shape))
+    return emitOpError() << "the result must have shape (" << shape << "), found " << to;
+  // pack_c2
+  auto packed = dyn_cast_or_null<PackedAttr>(to.getEncoding());
+  if ((to.getEncoding() && !packed) ||
+      (packed && (packed.getLayout() == PackedLayout::blocked16x64 ? !to.getElementType().isF32()
+                                                                   : !to.getElementType().isBF16())))
+    return emitOpError() << "no layout for this element type, found " << to;
+  return success();
+}
+
+LogicalResult PackOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  HostTensor y = HostTensor::zeros(getResult().getType());
+  int64_t rows = y.type.getDimSize(0), columns = y.type.getDimSize(1);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      y.floats[i * columns + j] = operands[0].floats[getTranspose() ? j * rows + i : i * columns + j];
+  results.push_back(std::move(y));
+  return success();
+}
+
+void PackOp::describeLaunch(LaunchDescription &launch) {
+  RankedTensorType to = getResult().getType();
+  launch.kernel = "pack";
+  launch.operands = {getA(), getResult()};
+  launch.ints = {{"k", to.getDimSize(0)},
+                 {"n", to.getDimSize(1)},
+                 {"transpose", getTranspose()},
+                 {"srcType", elementTypeNumber(getA().getType().getElementType())},
+                 {"dstType", elementTypeNumber(to.getElementType())},
+                 {"layout", layoutNumber(to)}};
 }
 
 } // namespace llmc

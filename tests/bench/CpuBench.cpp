@@ -164,7 +164,7 @@ BENCHMARK(copy)
 
 void packWeights(benchmark::State &state) {
   int64_t k = state.range(0), n = state.range(1);
-  LaunchRunner runner(KernelKind::PackWeights, omp_get_max_threads());
+  LaunchRunner runner(KernelKind::Pack, omp_get_max_threads());
   runner.ints({{"k", k}, {"n", n}, {"transpose", state.range(2)}, {"layout", int64_t(RhsLayout::blocked16x64)}});
   runner.operand("src", std::vector<float>(size_t(k * n)));
   runner.operand("dst", std::vector<float>(size_t(packedElements(RhsLayout::blocked16x64, k, n))));

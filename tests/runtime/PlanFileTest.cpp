@@ -221,7 +221,7 @@ TEST(Plan, TablesAgreeWithTheirEnumerations) {
   EXPECT_EQ(elementBytes(ElementType::boolean), 1u);
   EXPECT_STREQ(elementTypeName(ElementType::i64), "i64");
   EXPECT_STREQ(programKindName(ProgramKind::forward), "forward");
-  EXPECT_STREQ(kernelInfo(KernelKind::PackWeights).name, "pack_weights");
+  EXPECT_STREQ(kernelInfo(KernelKind::Pack).name, "pack");
   for (size_t i = 0; i < allKernels().size(); ++i)
     EXPECT_EQ(static_cast<size_t>(allKernels()[i].kind), i);
 }

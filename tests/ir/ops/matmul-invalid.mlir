@@ -51,3 +51,39 @@ llmc.program @result "graph" (%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
   %y = llmc.matmul %a, %b : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<4x2xf32>
   llmc.return
 }
+
+// -----
+
+// matmul_c4
+llmc.program @packed "graph" (%a: tensor<2x3xbf16>, %b: tensor<4x3xbf16, #llmc.packed<blocked16x64x2>>) {
+  // expected-error @+1 {{only a rhs that is a matrix and not transposed may be packed}}
+  %y = llmc.matmul %a, %b {transposeRhs} : (tensor<2x3xbf16>, tensor<4x3xbf16, #llmc.packed<blocked16x64x2>>) -> tensor<2x4xbf16>
+  llmc.return
+}
+
+// -----
+
+// pack_c1
+llmc.program @pack_rank "graph" (%a: tensor<2x3x4xf32>) {
+  // expected-error @+1 {{a must be a row-major matrix, found 'tensor<2x3x4xf32>'}}
+  %y = llmc.pack %a : (tensor<2x3x4xf32>) -> tensor<2x3x4xbf16>
+  llmc.return
+}
+
+// -----
+
+// pack_c1
+llmc.program @pack_shape "graph" (%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{the result must have shape (3, 2), found 'tensor<2x3xbf16>'}}
+  %y = llmc.pack %a {transpose} : (tensor<2x3xf32>) -> tensor<2x3xbf16>
+  llmc.return
+}
+
+// -----
+
+// pack_c2
+llmc.program @pack_type "graph" (%a: tensor<2x3xf32>) {
+  // expected-error @+1 {{no layout for this element type}}
+  %y = llmc.pack %a : (tensor<2x3xf32>) -> tensor<2x3xf32, #llmc.packed<blocked16x64x2>>
+  llmc.return
+}

@@ -35,3 +35,12 @@ llmc.program @other "graph" (%a: tensor<3x3x3xf32>, %b: tensor<3x3x3xf32>) -> (t
   %y = llmc.matmul %at, %b : (tensor<3x3x3xf32>, tensor<3x3x3xf32>) -> tensor<3x3x3xf32>
   llmc.return %y : tensor<3x3x3xf32>
 }
+
+// CHECK-LABEL: llmc.program @packed
+// CHECK-NEXT: llmc.pack %arg1 {transpose} : (tensor<70x40xf32>) -> tensor<40x70xbf16, #llmc.packed<blocked16x64x2>>
+// CHECK-NEXT: llmc.matmul %arg0, %0 : (tensor<50x40xbf16>, tensor<40x70xbf16, #llmc.packed<blocked16x64x2>>) -> tensor<50x70xf32>
+llmc.program @packed "graph" (%a: tensor<50x40xbf16>, %w: tensor<70x40xf32>) -> tensor<50x70xf32> {
+  %p = llmc.pack %w {transpose} : (tensor<70x40xf32>) -> tensor<40x70xbf16, #llmc.packed<blocked16x64x2>>
+  %y = llmc.matmul %a, %p : (tensor<50x40xbf16>, tensor<40x70xbf16, #llmc.packed<blocked16x64x2>>) -> tensor<50x70xf32>
+  llmc.return %y : tensor<50x70xf32>
+}
