@@ -3,11 +3,15 @@
 // that passed.
 #include "backend/cpu/Layouts.h"
 #include "tests/backend/cpu/LaunchRunner.h"
+#include "tests/bench/MultiplyLimit.h"
 
 #include <algorithm>
+#include <array>
 #include <benchmark/benchmark.h>
+#include <cmath>
 #include <ctime>
 #include <omp.h>
+#include <optional>
 
 namespace llmc::test {
 namespace {
@@ -24,25 +28,54 @@ std::vector<double> threadSeconds() {
   return seconds;
 }
 
-/// Times a launch; flops or bytes per run become a rate.
-void measure(benchmark::State &state, LaunchRunner &runner, double flops, double bytes) {
+/// CPU seconds of the thread that used the most.
+template <typename Body> double secondsOf(Body body) {
+  std::vector<double> before = threadSeconds();
+  body();
+  std::vector<double> after = threadSeconds();
+  double busiest = 0;
+  for (size_t i = 0; i < after.size(); ++i)
+    busiest = std::max(busiest, after[i] - before[i]);
+  return busiest;
+}
+
+/// FLOP/s that the threads together could do in products of a type, at this moment.
+double limitNow(ElementType type) {
+  double flops = 0;
+  double seconds = secondsOf([&] {
+#pragma omp parallel reduction(+ : flops)
+    flops += runMultiplyLimit(type);
+  });
+  return flops / seconds;
+}
+
+/// Times a launch; flops or bytes per run become a rate. With a product type, also the best rate of any run ("best"),
+/// and its share of the best limit seen between the runs.
+void measure(benchmark::State &state, LaunchRunner &runner, double flops, double bytes,
+             std::optional<ElementType> products = {}) {
   auto prepared = runner.prepare();
   if (!prepared.ok() || !(*prepared)->run().ok())
     return state.SkipWithError("the launch failed");
+  double best = INFINITY, limit = 0;
   for (auto _ : state) {
-    std::vector<double> before = threadSeconds();
-    Status status = (*prepared)->run();
-    std::vector<double> after = threadSeconds();
-    double busiest = 0;
-    for (size_t i = 0; i < after.size(); ++i)
-      busiest = std::max(busiest, after[i] - before[i]);
-    state.SetIterationTime(busiest);
-    benchmark::DoNotOptimize(status);
+    double seconds = secondsOf([&] {
+      Status status = (*prepared)->run();
+      benchmark::DoNotOptimize(status);
+    });
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+    if (products)
+      limit = std::max(limit, limitNow(*products));
   }
   if (flops > 0)
     state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
   if (bytes > 0)
     state.counters["GB/s"] = benchmark::Counter(bytes * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  if (products) {
+    state.counters["best"] = flops / best * 1e-9;
+    state.counters["limit"] = limit * 1e-9;
+    state.counters["share"] = flops / best / limit;
+  }
 }
 
 enum MatMulForm { plain, bias, packed };
@@ -84,19 +117,30 @@ void gptShapes(benchmark::internal::Benchmark *bench) {
 }
 BENCHMARK(matMul)->Apply(gptShapes)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// Arguments: B, H, T, D. Causal, from packed (B, T, 3C).
+/// Arguments: B, H, T, D, bf16. Causal, from packed (B, T, 3C).
+ElementType typeOf(const benchmark::State &state) { return state.range(4) ? ElementType::bf16 : ElementType::f32; }
+
+void place(LaunchRunner &runner, ElementType type, const char *name, size_t n) {
+  if (type == ElementType::bf16)
+    runner.operand(name, asBf16(randomNumbers(n, 1)));
+  else
+    runner.operand(name, randomNumbers(n, 1));
+}
+
 LaunchRunner attentionLaunch(KernelKind kind, const benchmark::State &state) {
   int64_t b = state.range(0), h = state.range(1), t = state.range(2), d = state.range(3), c = h * d;
+  ElementType type = typeOf(state);
   LaunchRunner runner(kind, omp_get_max_threads());
   runner.ints(
       {{"batch", b}, {"queries", t}, {"keys", t}, {"heads", h}, {"kvHeads", h}, {"headSize", d}, {"causal", 1}});
   runner.ints(
       {{"qRowStride", 3 * c}, {"kRowStride", 3 * c}, {"vRowStride", 3 * c}, {"kOffset", c}, {"vOffset", 2 * c}});
-  runner.number("scale", 0.125);
-  for (const char *name : {"q", "k", "v"})
-    runner.operand(name, randomNumbers(size_t(b * t * 3 * c), 1));
-  runner.operand("out", randomNumbers(size_t(b * t * c), 2))
-      .operand("lse", std::vector<float>(size_t(b * h * t), 5.0f));
+  runner.ints({{"type", int64_t(type)}}).number("scale", 0.125);
+  // One buffer, as in a plan.
+  place(runner, type, "q", size_t(b * t * 3 * c));
+  runner.alias("k", "q").alias("v", "q");
+  place(runner, type, "out", size_t(b * t * c));
+  runner.operand("lse", std::vector<float>(size_t(b * h * t), 5.0f));
   return runner;
 }
 
@@ -108,7 +152,7 @@ double causalFlops(const benchmark::State &state) {
 
 void attention(benchmark::State &state) {
   LaunchRunner runner = attentionLaunch(KernelKind::Attention, state);
-  measure(state, runner, causalFlops(state), 0);
+  measure(state, runner, causalFlops(state), 0, typeOf(state));
 }
 
 void attentionGrad(benchmark::State &state) {
@@ -116,15 +160,23 @@ void attentionGrad(benchmark::State &state) {
   int64_t c = state.range(1) * state.range(3), rows = state.range(0) * state.range(2);
   runner.ints(
       {{"dqRowStride", 3 * c}, {"dkRowStride", 3 * c}, {"dvRowStride", 3 * c}, {"dkOffset", c}, {"dvOffset", 2 * c}});
-  runner.operand("dOut", randomNumbers(size_t(rows * c), 3));
-  for (const char *name : {"dq", "dk", "dv"})
-    runner.operand(name, std::vector<float>(size_t(rows * 3 * c)));
-  measure(state, runner, 2.5 * causalFlops(state), 0);
+  place(runner, typeOf(state), "dOut", size_t(rows * c));
+  place(runner, typeOf(state), "dq", size_t(rows * 3 * c));
+  runner.alias("dk", "dq").alias("dv", "dq");
+  measure(state, runner, 2.5 * causalFlops(state), 0, typeOf(state));
 }
 
 void attentionShapes(benchmark::internal::Benchmark *bench) {
-  bench->ArgNames({"B", "H", "T", "D"})->Args({4, 12, 256, 64})->Args({12, 6, 256, 64})->Args({1, 12, 1024, 64});
-  bench->Args({1, 12, 4096, 64})->Args({4, 12, 256, 65})->Args({4, 12, 256, 20})->Args({4, 6, 256, 128});
+  bench->ArgNames({"B", "H", "T", "D", "bf16"});
+  for (int64_t bf16 : {0, 1})
+    for (auto [b, h, t, d] : std::initializer_list<std::array<int64_t, 4>>{{4, 12, 256, 64},
+                                                                           {12, 6, 256, 64},
+                                                                           {1, 12, 1024, 64},
+                                                                           {1, 12, 4096, 64},
+                                                                           {4, 12, 256, 65},
+                                                                           {4, 12, 256, 20},
+                                                                           {4, 6, 256, 128}})
+      bench->Args({b, h, t, d, bf16});
 }
 BENCHMARK(attention)->Apply(attentionShapes)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(attentionGrad)->Apply(attentionShapes)->UseManualTime()->Unit(benchmark::kMillisecond);

@@ -100,6 +100,9 @@ Result<std::unique_ptr<PreparedProgram>> LaunchRunner::prepare() {
     launch.operands[indexIn(kernelInfo(launch.kind).operands, name)] = {Space::arena, arenaBytes, bytes.size()};
     arenaBytes += (bytes.size() + 63) / 64 * 64 + kGuardBytes;
   }
+  for (const auto &[name, placed] : aliases)
+    launch.operands[indexIn(kernelInfo(launch.kind).operands, name)] =
+        launch.operands[indexIn(kernelInfo(launch.kind).operands, placed)];
   Result<std::byte *> memory = device->allocate(arenaBytes, "the arena");
   LLMC_RETURN_IF_ERROR(memory);
   arena = *memory;

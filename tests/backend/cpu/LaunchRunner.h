@@ -33,6 +33,11 @@ public:
   template <typename T> LaunchRunner &operand(const std::string &name, const std::vector<T> &values) {
     return place(name, values.data(), values.size() * sizeof(T));
   }
+  /// Makes an operand the same bytes as another that is placed.
+  LaunchRunner &alias(const std::string &name, const std::string &placed) {
+    aliases[name] = placed;
+    return *this;
+  }
   /// Opens the device, places the operands and makes the launch ready; valid while this object lives.
   Result<std::unique_ptr<PreparedProgram>> prepare();
   /// Prepares and runs once; also fails when a guard was overwritten.
@@ -52,6 +57,7 @@ private:
   Launch launch;
   int threads;
   std::map<std::string, std::vector<std::byte>> initial;
+  std::map<std::string, std::string> aliases;
   std::unique_ptr<DeviceApi> device;
   std::byte *arena = nullptr;
 };
