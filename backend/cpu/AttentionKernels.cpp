@@ -88,46 +88,91 @@ template <typename Pass> static Status readInputs(const KernelArgs &args, const 
   return {};
 }
 
-/// Runs the tasks of one pass.
-template <typename Pass> class AttentionKernel : public CpuKernel {
-public:
-  Pass pass;
-  int64_t numTasks = 0;
-  uint64_t taskBytes = 0; ///< scratch of one thread
-  void (*runTask)(const Pass &, int64_t task, std::byte *scratch) = nullptr;
-  int threads = 1;
+/// Scratch of a thread in whole pages, one cache line off so that threads do not meet in the same cache sets.
+static uint64_t threadScratch(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 64; }
 
-  uint64_t scratchBytes() const override { return taskBytes * static_cast<uint64_t>(threads); }
+class AttentionKernel : public CpuKernel {
+public:
+  AttentionKernel(const AttentionFunctions &functions, AttentionForward pass, int threads)
+      : functions(functions), pass(pass), threads(threads),
+        threadBytes(threadScratch(functions.forwardScratchBytes(pass.shape))) {
+    // Panels do not depend on each other: shorter stretches cost no more than packing keys more often.
+    while (this->pass.taskQueries > 64 && numTasks() < 4 * threads)
+      this->pass.taskQueries /= 2;
+  }
+
+  uint64_t scratchBytes() const override { return threadBytes * static_cast<uint64_t>(threads); }
   Status run(std::byte *scratch) override {
-    forTasks(numTasks, threads, [&](int64_t task, int thread) {
-      runTask(pass, task, scratch + static_cast<uint64_t>(thread) * taskBytes);
+    forTasks(numTasks(), threads, [&](int64_t task, int thread) {
+      functions.forward(pass, task, scratch + static_cast<uint64_t>(thread) * threadBytes);
     });
     return {};
   }
+
+private:
+  int64_t numTasks() const {
+    const AttentionShape &shape = pass.shape;
+    return shape.batch * shape.heads * ((shape.queries + pass.taskQueries - 1) / pass.taskQueries);
+  }
+
+  const AttentionFunctions &functions;
+  AttentionForward pass;
+  int threads;
+  uint64_t threadBytes;
 };
 
-/// Scratch of a thread in whole pages, one cache line off so that threads do not meet in the same cache sets.
-static uint64_t threadScratch(uint64_t bytes) { return (bytes + 4095) / 4096 * 4096 + 64; }
+class AttentionGradKernel : public CpuKernel {
+public:
+  AttentionGradKernel(const AttentionFunctions &functions, AttentionBackward pass, int threads)
+      : functions(functions), pass(pass), threads(threads), numHeads(pass.shape.batch * pass.shape.kvHeads),
+        threadBytes(threadScratch(functions.backwardScratchBytes(pass.shape))) {
+    // Whole heads need no memory for parts of dq: they are cut only where some threads would idle for longer than an
+    // eighth of the time.
+    int64_t rounds = (numHeads + threads - 1) / threads;
+    isCut = functions.numStretches(pass.shape) > 1 && numHeads * 8 < rounds * threads * 7;
+  }
+
+  uint64_t scratchBytes() const override {
+    return threadBytes * static_cast<uint64_t>(threads) + (isCut ? functions.dqPartsBytes(pass.shape) : 0);
+  }
+  Status run(std::byte *scratch) override {
+    auto runTasks = [&](int64_t numTasks, auto *runTask) {
+      forTasks(numTasks, threads, [&](int64_t task, int thread) {
+        runTask(pass, task, scratch + static_cast<uint64_t>(thread) * threadBytes);
+      });
+    };
+    if (!isCut) {
+      runTasks(numHeads, functions.backward);
+      return {};
+    }
+    pass.dqParts = reinterpret_cast<float *>(scratch + threadBytes * static_cast<uint64_t>(threads));
+    runTasks(numHeads * functions.numStretches(pass.shape), functions.backward);
+    runTasks(functions.numSumTasks(pass.shape), functions.sumDq);
+    return {};
+  }
+
+private:
+  const AttentionFunctions &functions;
+  AttentionBackward pass;
+  int threads;
+  int64_t numHeads;
+  uint64_t threadBytes;
+  bool isCut;
+};
 
 Result<std::unique_ptr<CpuKernel>> makeAttentionKernel(const KernelArgs &args, const CpuTarget &target) {
   Result<AttentionShape> shape = readShape(args);
   LLMC_RETURN_IF_ERROR(shape);
-  const AttentionFunctions &functions = attentionFunctions(target.isa);
-  auto kernel = std::make_unique<AttentionKernel<AttentionForward>>();
-  LLMC_RETURN_IF_ERROR(readInputs(args, *shape, kernel->pass));
-  kernel->numTasks = functions.numForwardTasks(*shape);
-  kernel->taskBytes = threadScratch(functions.forwardScratchBytes(*shape));
-  kernel->runTask = functions.forward;
-  kernel->threads = target.threads;
-  return std::unique_ptr<CpuKernel>(std::move(kernel));
+  AttentionForward pass;
+  LLMC_RETURN_IF_ERROR(readInputs(args, *shape, pass));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<AttentionKernel>(attentionFunctions(target.isa), pass, target.threads));
 }
 
 Result<std::unique_ptr<CpuKernel>> makeAttentionGradKernel(const KernelArgs &args, const CpuTarget &target) {
   Result<AttentionShape> shape = readShape(args);
   LLMC_RETURN_IF_ERROR(shape);
-  const AttentionFunctions &functions = attentionFunctions(target.isa);
-  auto kernel = std::make_unique<AttentionKernel<AttentionBackward>>();
-  AttentionBackward &pass = kernel->pass;
+  AttentionBackward pass;
   LLMC_RETURN_IF_ERROR(readInputs(args, *shape, pass));
   int64_t queryRows = shape->batch * shape->queries, keyRows = shape->batch * shape->keys;
   int64_t columns = shape->heads * shape->headSize, kvColumns = shape->kvHeads * shape->headSize;
@@ -135,11 +180,8 @@ Result<std::unique_ptr<CpuKernel>> makeAttentionGradKernel(const KernelArgs &arg
   LLMC_READ(pass.dq, readRows(args, "dq", "dq", queryRows, columns, shape->type));
   LLMC_READ(pass.dk, readRows(args, "dk", "dk", keyRows, kvColumns, shape->type));
   LLMC_READ(pass.dv, readRows(args, "dv", "dv", keyRows, kvColumns, shape->type));
-  kernel->numTasks = functions.numBackwardTasks(*shape);
-  kernel->taskBytes = threadScratch(functions.backwardScratchBytes(*shape));
-  kernel->runTask = functions.backward;
-  kernel->threads = target.threads;
-  return std::unique_ptr<CpuKernel>(std::move(kernel));
+  return std::unique_ptr<CpuKernel>(
+      std::make_unique<AttentionGradKernel>(attentionFunctions(target.isa), pass, target.threads));
 }
 
 } // namespace llmc

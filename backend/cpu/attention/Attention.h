@@ -32,6 +32,7 @@ struct AttentionForward {
   AttentionRows q, k, v, out;
   const float *mask = nullptr; ///< or none
   float *lse = nullptr;        ///< (B, H, T)
+  int64_t taskQueries = 256;   ///< queries of one task; the result does not depend on it
 };
 
 /// One backward pass.
@@ -40,17 +41,24 @@ struct AttentionBackward {
   AttentionRows q, k, v, out, dOut, dq, dk, dv;
   const float *mask = nullptr;
   const float *lse = nullptr;
+  float *dqParts = nullptr; ///< where each stretch of a cut head leaves its part of dq; none: heads are not cut
 };
 
 /// Attention for one ISA level. Work is cut into tasks that share nothing but their inputs, so that results do not
 /// depend on which thread takes which task. Each call needs scratch of its own: that many bytes, 64-byte aligned.
+///
+/// The backward pass has a task for each head of k and v. Where these are too few for the threads, heads are cut into
+/// numStretches stretches of keys, a task each, that leave parts of dq in dqPartsBytes of shared memory, and sumDq
+/// adds them up; the bits are the same.
 struct AttentionFunctions {
-  int64_t (*numForwardTasks)(const AttentionShape &);
   uint64_t (*forwardScratchBytes)(const AttentionShape &);
   void (*forward)(const AttentionForward &, int64_t task, std::byte *scratch);
-  int64_t (*numBackwardTasks)(const AttentionShape &);
+  int64_t (*numStretches)(const AttentionShape &);
+  uint64_t (*dqPartsBytes)(const AttentionShape &);
   uint64_t (*backwardScratchBytes)(const AttentionShape &);
   void (*backward)(const AttentionBackward &, int64_t task, std::byte *scratch);
+  int64_t (*numSumTasks)(const AttentionShape &);
+  void (*sumDq)(const AttentionBackward &, int64_t task, std::byte *scratch);
 };
 
 namespace attention_v3 {

@@ -1,7 +1,7 @@
 // Vectors of floats as wide as the ISA level's registers, on GCC's vector extension: arithmetic is written with
-// operators, only what it cannot say (masked memory, 2^n scaling) is an intrinsic. Included by Attention.cpp alone,
-// inside no other header: everything is in the level's own namespace, so that no copy made for a newer CPU is ever
-// linked into older code.
+// operators, only what it cannot say (masked memory, 2^n scaling, bf16) is an intrinsic. Included by Attention.cpp
+// alone, inside no other header: everything is in the level's own namespace, so that no copy made for a newer CPU is
+// ever linked into older code.
 #pragma once
 
 #ifndef LLMC_ISA_NAMESPACE
@@ -24,6 +24,8 @@ inline constexpr int kLanes = 8;
 typedef float Vec __attribute__((vector_size(kLanes * 4)));
 typedef float UnalignedVec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias));
 typedef int32_t IntVec __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
+typedef uint16_t HalfBits __attribute__((vector_size(kLanes * 2)));
 
 /// A bfloat16 in memory.
 struct BFloat16 {
@@ -39,11 +41,12 @@ static constexpr int64_t maxOf(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline Vec splat(float value) { return value - Vec{}; }
 /// The larger of each lane; where x is NaN, NaN.
 static inline Vec atLeast(Vec x, Vec limit) { return limit > x ? limit : x; }
-static inline Vec atMost(Vec x, Vec limit) { return limit < x ? limit : x; }
 
 static inline Vec load(const float *p) { return *reinterpret_cast<const UnalignedVec *>(p); }
 static inline void store(float *p, Vec value) { *reinterpret_cast<UnalignedVec *>(p) = value; }
 
+// Where GCC 12 takes a plain 512-bit form for a read of an uninitialized register, the zero-masked form with a full
+// mask stands in.
 #if defined(__AVX512F__)
 static inline Vec loadFirst(const float *p, int count) {
   return Vec(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p));
@@ -51,13 +54,12 @@ static inline Vec loadFirst(const float *p, int count) {
 static inline void storeFirst(float *p, Vec value, int count) {
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), __m512(value));
 }
-// The zero-masked forms with a full mask: GCC 12 takes the plain ones for reads of an uninitialized register.
-static inline Vec scaleByPowerOfTwo(Vec value, Vec exponent) {
+/// The larger of each lane; where x is NaN, the limit.
+static inline Vec larger(Vec x, Vec limit) { return Vec(_mm512_maskz_max_ps(0xffff, __m512(x), __m512(limit))); }
+static inline Vec scaleByPowerOfTwo(Vec value, Vec exponent) { // by 2^floor(exponent)
   return Vec(_mm512_maskz_scalef_ps(0xffff, __m512(value), __m512(exponent)));
 }
-static inline Vec roundToInteger(Vec x) {
-  return Vec(_mm512_maskz_roundscale_ps(0xffff, __m512(x), _MM_FROUND_TO_NEAREST_INT));
-}
+static inline Vec aboveFloor(Vec x) { return Vec(_mm512_maskz_reduce_ps(0xffff, __m512(x), _MM_FROUND_TO_NEG_INF)); }
 #else
 static inline IntVec firstLanes(int count) { return IntVec{0, 1, 2, 3, 4, 5, 6, 7} < (count - IntVec{}); }
 static inline Vec loadFirst(const float *p, int count) {
@@ -66,62 +68,92 @@ static inline Vec loadFirst(const float *p, int count) {
 static inline void storeFirst(float *p, Vec value, int count) {
   _mm256_maskstore_ps(p, __m256i(firstLanes(count)), __m256(value));
 }
+static inline Vec larger(Vec x, Vec limit) { return Vec(_mm256_max_ps(__m256(x), __m256(limit))); }
+static inline Vec floorOf(Vec x) { return Vec(_mm256_round_ps(__m256(x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)); }
 /// The exponent field takes an addition while the result is a normal number; below, the result is zero.
 static inline Vec scaleByPowerOfTwo(Vec value, Vec exponent) {
-  IntVec shifted = IntVec(value) + (__builtin_convertvector(exponent, IntVec) << 23);
-  return exponent < splat(-126.0f) ? Vec{} : Vec(shifted);
+  Vec whole = floorOf(atLeast(exponent, splat(-160.0f)));
+  IntVec shifted = IntVec(value) + (__builtin_convertvector(whole, IntVec) << 23);
+  return whole < splat(-126.0f) ? Vec{} : Vec(shifted);
 }
-static inline Vec roundToInteger(Vec x) {
-  return Vec(_mm256_round_ps(__m256(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+static inline Vec aboveFloor(Vec x) { return x < splat(-160.0f) ? Vec{} : x - floorOf(x); }
 #endif
 
-/// 2^x for x <= 127: a degree-6 polynomial over [-1/2, 1/2] (minimax in relative error, 2e-8 with rounded
-/// coefficients), scaled by 2^round(x). NaN gives NaN, -inf gives 0.
-static inline Vec exp2Of(Vec x) {
-  x = atLeast(x, splat(-160.0f));
-  Vec whole = roundToInteger(x);
-  Vec r = x - whole;
-  Vec p = splat(1.535336196e-04f);
-  p = p * r + splat(1.339887502e-03f);
-  p = p * r + splat(9.618436918e-03f);
-  p = p * r + splat(5.550332367e-02f);
-  p = p * r + splat(2.402264774e-01f);
-  p = p * r + splat(6.931471825e-01f);
-  p = p * r + splat(1.0f);
-  return scaleByPowerOfTwo(p, whole);
+/// 2^x for x < 128, exact at 0: a polynomial over [0, 1) (minimax in relative error), scaled by 2^floor(x). NaN gives
+/// NaN, -inf gives 0. The relative error is 1e-7, or 3e-6 where the result is `rough`, about to be rounded to bf16.
+template <bool rough> static inline Vec exp2Of(Vec x) {
+  Vec r = aboveFloor(x), p;
+  if constexpr (rough) {
+    p = splat(1.342670154e-02f) * r + splat(5.224244669e-02f);
+    p = p * r + splat(2.412802130e-01f);
+    p = p * r + splat(6.930448413e-01f);
+  } else {
+    p = splat(1.867131679e-03f) * r + splat(9.017026983e-03f);
+    p = p * r + splat(5.579991639e-02f);
+    p = p * r + splat(2.401644439e-01f);
+    p = p * r + splat(6.931512952e-01f);
+  }
+  return scaleByPowerOfTwo(p * r + splat(1.0f), x);
 }
 
 /// Elements of either storage type as floats, and back.
-static inline Vec loadLanes(const float *p) { return load(p); }
-static inline Vec loadLanes(const float *p, int count) { return loadFirst(p, count); }
-static inline void storeLanes(float *p, Vec value, int count) {
+static inline Vec loadLanes(const float *p, int64_t count = kLanes) {
+  return count >= kLanes ? load(p) : loadFirst(p, int(count));
+}
+static inline void storeLanes(float *p, Vec value, int64_t count) {
   if (count >= kLanes)
     store(p, value);
   else
-    storeFirst(p, value, count);
+    storeFirst(p, value, int(count));
 }
 
-typedef uint16_t HalfBits __attribute__((vector_size(kLanes * 2)));
-typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
-static inline Vec widen(HalfBits bits) { return Vec(__builtin_convertvector(bits, Bits) << 16); }
-static inline Vec loadLanes(const BFloat16 *p) {
-  HalfBits bits;
-  std::memcpy(&bits, p, sizeof(bits));
-  return widen(bits);
-}
-static inline Vec loadLanes(const BFloat16 *p, int count) {
+static inline HalfBits loadHalves(const BFloat16 *p, int64_t count) {
   HalfBits bits{};
-  std::memcpy(&bits, p, static_cast<size_t>(count) * 2);
-  return widen(bits);
+  if (count >= kLanes)
+    std::memcpy(&bits, p, sizeof(bits));
+  else
+    std::memcpy(&bits, p, static_cast<size_t>(count) * 2);
+  return bits;
 }
+static inline Vec loadLanes(const BFloat16 *p, int64_t count = kLanes) {
+  return Vec(__builtin_convertvector(loadHalves(p, count), Bits) << 16);
+}
+
+#if defined(__AVX512BF16__)
+inline constexpr bool kMultipliesBf16 = true;
+typedef int16_t PairLanes __attribute__((vector_size(64)));
 /// Rounds to nearest even; NaN stays NaN.
-static inline void storeLanes(BFloat16 *p, Vec value, int count) {
+static inline HalfBits narrow(Vec value) { return HalfBits(_mm512_cvtneps_pbh(__m512(value))); }
+/// Lane i: the bf16 pair (first[i], second[i]).
+static inline Vec pairOf(Vec first, Vec second) {
+  constexpr PairLanes kOrder = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  __m512i both = __m512i(_mm512_cvtne2ps_pbh(__m512(second), __m512(first)));
+  return Vec(_mm512_maskz_permutexvar_epi16(~__mmask32(0), __m512i(kOrder), both));
+}
+/// sum + the products of both halves of each pair, in f32.
+static inline Vec addPairProducts(Vec sum, Vec a, Vec b) {
+  return Vec(_mm512_dpbf16_ps(__m512(sum), __m512bh(a), __m512bh(b)));
+}
+#else
+inline constexpr bool kMultipliesBf16 = false;
+static inline HalfBits narrow(Vec value) {
   Bits bits = Bits(value);
   Bits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   Bits quiet = (bits >> 16) | 0x40;
-  HalfBits narrow = __builtin_convertvector(value == value ? rounded : quiet, HalfBits);
-  std::memcpy(p, &narrow, static_cast<size_t>(count) * 2);
+  return __builtin_convertvector(value == value ? rounded : quiet, HalfBits);
+}
+// Named in templates that no such level instantiates.
+Vec pairOf(Vec first, Vec second);
+Vec addPairProducts(Vec sum, Vec a, Vec b);
+#endif
+
+static inline void storeLanes(BFloat16 *p, Vec value, int64_t count) {
+  HalfBits bits = narrow(value);
+  if (count >= kLanes)
+    std::memcpy(p, &bits, sizeof(bits));
+  else
+    std::memcpy(p, &bits, static_cast<size_t>(count) * 2);
 }
 
 /// One exchange of the butterfly that transposes a block: lanes whose index has the bit `Distance` swap rows with those

@@ -60,24 +60,31 @@ template <typename Body> void forRows(const AttentionCase &c, const AttentionTen
         body(b, h, i, p, max + std::log(sum));
       }
 }
+/// Adds a term to an element, and its magnitude to the element's.
+void addTerm(std::vector<double> &sums, std::vector<double> &terms, int64_t at, double term) {
+  sums[size_t(at)] += term;
+  terms[size_t(at)] += std::abs(term);
+}
 } // namespace
 
 void referenceForward(const AttentionCase &c, AttentionTensors &t) {
   t.out.assign(t.q.size(), 0);
+  t.outTerms = t.out;
   t.lse.clear();
   forRows(c, t, [&](int64_t b, int64_t h, int64_t i, const std::vector<double> &p, double lse) {
     t.lse.push_back(lse);
     for (int64_t s = 0; s < c.keys; ++s)
       for (int64_t d = 0; d < c.headSize; ++d)
-        t.out[size_t((b * c.queries + i) * c.columns() + h * c.headSize + d)] +=
-            p[size_t(s)] * t.v[size_t((b * c.keys + s) * c.kvColumns() + h / (c.heads / c.kvHeads) * c.headSize + d)];
+        addTerm(t.out, t.outTerms, (b * c.queries + i) * c.columns() + h * c.headSize + d,
+                p[size_t(s)] *
+                    t.v[size_t((b * c.keys + s) * c.kvColumns() + h / (c.heads / c.kvHeads) * c.headSize + d)]);
   });
 }
 
 void referenceBackward(const AttentionCase &c, AttentionTensors &t) {
-  t.dq.assign(t.q.size(), 0);
-  t.dk.assign(t.k.size(), 0);
-  t.dv.assign(t.v.size(), 0);
+  t.dqTerms = t.dq = std::vector<double>(t.q.size());
+  t.dkTerms = t.dk = std::vector<double>(t.k.size());
+  t.dvTerms = t.dv = std::vector<double>(t.v.size());
   forRows(c, t, [&](int64_t b, int64_t h, int64_t i, const std::vector<double> &p, double) {
     int64_t qAt = (b * c.queries + i) * c.columns() + h * c.headSize;
     double delta = 0;
@@ -90,9 +97,9 @@ void referenceBackward(const AttentionCase &c, AttentionTensors &t) {
         dp += double(t.dOut[size_t(qAt + d)]) * t.v[size_t(kAt + d)];
       double ds = p[size_t(s)] * (dp - delta) * c.scale;
       for (int64_t d = 0; d < c.headSize; ++d) {
-        t.dq[size_t(qAt + d)] += ds * t.k[size_t(kAt + d)];
-        t.dk[size_t(kAt + d)] += ds * t.q[size_t(qAt + d)];
-        t.dv[size_t(kAt + d)] += p[size_t(s)] * t.dOut[size_t(qAt + d)];
+        addTerm(t.dq, t.dqTerms, qAt + d, ds * t.k[size_t(kAt + d)]);
+        addTerm(t.dk, t.dkTerms, kAt + d, ds * t.q[size_t(qAt + d)]);
+        addTerm(t.dv, t.dvTerms, kAt + d, p[size_t(s)] * t.dOut[size_t(qAt + d)]);
       }
     }
   });

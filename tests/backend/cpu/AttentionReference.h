@@ -25,6 +25,8 @@ struct AttentionCase {
 struct AttentionTensors {
   std::vector<float> q, k, v, mask, dOut;
   std::vector<double> out, lse, dq, dk, dv;
+  /// Of each element of out, dq, dk and dv: the sum of its terms' magnitudes, which bounds what rounding them can do.
+  std::vector<double> outTerms, dqTerms, dkTerms, dvTerms;
 };
 
 /// Random inputs for a case.
