@@ -54,51 +54,76 @@ static void writeDq(const AttentionBackward &args, const Sums &dqT, int64_t batc
                    rowAt<T>(args.dq, batch * shape.queries + query, head * shape.headSize), args.dq.rowStride);
 }
 
-template <typename T> static void backwardTask(const AttentionBackward &args, int64_t task, std::byte *memory) {
+/// What a backward task is about.
+struct BackwardTask {
+  int64_t batch, kvHead, firstStretch, endStretch, firstKey, numKeys;
+
+  BackwardTask(const AttentionBackward &args, int64_t task) {
+    const AttentionShape &shape = args.shape;
+    const int64_t numHeads = shape.batch * shape.kvHeads;
+    // The first stretches are seen by the most queries: they come first.
+    batch = task % numHeads / shape.kvHeads;
+    kvHead = task % shape.kvHeads;
+    firstStretch = args.dqParts ? task / numHeads : 0;
+    endStretch = args.dqParts ? firstStretch + 1 : numStretches(shape);
+    firstKey = firstStretch * stretchKeys(shape);
+    numKeys = minOf(shape.keys, endStretch * stretchKeys(shape)) - firstKey;
+  }
+};
+
+/// dq of one panel, and its part of dk and dv, stretch by stretch of the task.
+template <typename F, typename T>
+static void sumPanel(const AttentionBackward &args, const BackwardTask &task, const BackwardScratch<F> &scratch,
+                     KeyPacker<F, T> &keyPacker, int64_t head, int64_t query) {
+  const AttentionShape &shape = args.shape;
+  const size_t dqBytes = size_t(dqFloats(shape)) * sizeof(float);
+  BackwardPanel<F> panel(args, scratch, task.firstKey, task.batch, head, query);
+  bool isFirst = true;
+  for (int64_t stretch = task.firstStretch; stretch < task.endStretch; ++stretch) {
+    KeyRange range = keysInStretch(shape, panel.keys(), stretch);
+    if (range.begin >= range.end)
+      continue;
+    if (isFirst) {
+      keyPacker.packUntil(minOf(panel.keys().end - task.firstKey, task.numKeys));
+      panel.template pack<T>();
+    }
+    Sums part{isFirst ? scratch.dqT : scratch.dqPart, kBackwardQueries};
+    if (args.dqParts)
+      part = partOfDq(args, stretch, task.batch * shape.heads + head, query / kBackwardQueries);
+    std::memset(part.data, 0, dqBytes);
+    for (int64_t block = range.begin / kKeyBlock * kKeyBlock; block < range.end; block += kKeyBlock)
+      panel.block(block, part);
+    if (part.data == scratch.dqPart)
+      addFloats(scratch.dqPart, dqFloats(shape), scratch.dqT);
+    isFirst = false;
+  }
+  if (args.dqParts)
+    return;
+  if (isFirst)
+    std::memset(scratch.dqT, 0, dqBytes);
+  writeDq<T>(args, {scratch.dqT, kBackwardQueries}, task.batch, head, query);
+}
+
+template <typename T> static void backwardTask(const AttentionBackward &args, int64_t index, std::byte *memory) {
   using F = FactorOf<T>;
   const AttentionShape &shape = args.shape;
   const Sizes<F> sizes(shape);
-  const int64_t numHeads = shape.batch * shape.kvHeads, headsEach = shape.heads / shape.kvHeads;
-  // The first stretches are seen by the most queries: they come first.
-  const int64_t batch = task % numHeads / shape.kvHeads, kvHead = task % shape.kvHeads;
-  const int64_t firstStretch = args.dqParts ? task / numHeads : 0;
-  const int64_t endStretch = args.dqParts ? firstStretch + 1 : numStretches(shape);
-  const int64_t firstKey = firstStretch * stretchKeys(shape);
-  const int64_t numKeys = minOf(shape.keys, endStretch * stretchKeys(shape)) - firstKey;
-  const int64_t row = batch * shape.keys + firstKey, column = kvHead * shape.headSize;
-  BackwardScratch<F> scratch(shape, numKeys, reinterpret_cast<float *>(memory));
-  packKeys<F, T>(args, numKeys, row, column, scratch);
+  const BackwardTask task(args, index);
+  const int64_t row = task.batch * shape.keys + task.firstKey, column = task.kvHead * shape.headSize;
+  BackwardScratch<F> scratch(shape, task.numKeys, reinterpret_cast<float *>(memory));
+  KeyPacker<F, T> keyPacker(args, task.numKeys, row, column, scratch);
 
-  for (int64_t head = kvHead * headsEach; head < (kvHead + 1) * headsEach; ++head)
-    for (int64_t query = 0, panel = 0; query < shape.queries; query += kBackwardQueries, ++panel) {
-      BackwardPanel<F> work(args, scratch, firstKey, batch, head, query);
-      KeyRange keys = work.keys();
-      bool isPacked = false, hasDq = false;
-      for (int64_t stretch = firstStretch; stretch < endStretch; ++stretch) {
-        KeyRange range = keysInStretch(shape, keys, stretch);
-        if (range.begin >= range.end)
-          continue;
-        if (!isPacked)
-          work.template pack<T>();
-        isPacked = true;
-        Sums part = args.dqParts ? partOfDq(args, stretch, batch * shape.heads + head, panel)
-                                 : Sums{hasDq ? scratch.dqPart : scratch.dqT, kBackwardQueries};
-        std::memset(part.data, 0, size_t(dqFloats(shape)) * sizeof(float));
-        for (int64_t block = range.begin / kKeyBlock * kKeyBlock; block < range.end; block += kKeyBlock)
-          work.block(block, part);
-        if (hasDq && !args.dqParts)
-          addFloats(scratch.dqPart, dqFloats(shape), scratch.dqT);
-        hasDq = true;
-      }
-      if (args.dqParts)
-        continue;
-      if (!hasDq)
-        std::memset(scratch.dqT, 0, size_t(dqFloats(shape)) * sizeof(float));
-      writeDq<T>(args, {scratch.dqT, kBackwardQueries}, batch, head, query);
+  const int64_t headsEach = shape.heads / shape.kvHeads, firstHead = task.kvHead * headsEach;
+  for (int64_t head = firstHead; head < firstHead + headsEach; ++head)
+    for (int64_t query = 0; query < shape.queries; query += kBackwardQueries) {
+      if (head + 1 == firstHead + headsEach && query + kBackwardQueries >= shape.queries)
+        for (const AttentionRows *rows : {&args.dk, &args.dv})
+          fetchRows(headRows<T>(shape, *rows, row, column, task.numKeys));
+      sumPanel<F, T>(args, task, scratch, keyPacker, head, query);
     }
-  unpackRows(Sums{scratch.dk, sizes.columnPitch}, shape.scale, numKeys, shape.headSize, rowAt<T>(args.dk, row, column),
-             args.dk.rowStride);
-  unpackRows(Sums{scratch.dv, sizes.columnPitch}, 1, numKeys, shape.headSize, rowAt<T>(args.dv, row, column),
+  unpackRows(Sums{scratch.dk, sizes.columnPitch}, shape.scale, task.numKeys, shape.headSize,
+             rowAt<T>(args.dk, row, column), args.dk.rowStride);
+  unpackRows(Sums{scratch.dv, sizes.columnPitch}, 1, task.numKeys, shape.headSize, rowAt<T>(args.dv, row, column),
              args.dv.rowStride);
 }
 

@@ -2,78 +2,13 @@
 // and dv sums over many queries before it goes back to memory.
 #pragma once
 
-#include "backend/cpu/attention/Scores.h"
+#include "backend/cpu/attention/BackwardScratch.h"
 
 namespace llmc::LLMC_ISA_NAMESPACE {
-
-inline constexpr int kPairs = 2;                         ///< panels of the forward pass
-inline constexpr int kBackwardQueries = kPairs * kPanel; ///< queries, each a lane
-inline constexpr int kTilePitch = kBackwardQueries | 16; ///< of words down the keys, a lane per query
 
 /// A log-sum-exp so far from zero, in units of log2, has lost bits that weights need (all of them, where a low finite
 /// mask hides every key): the backward pass finds maximum and sum again.
 inline constexpr float kFarMaximum = 256;
-
-/// Words in a row of neighbouring queries.
-template <typename F> inline constexpr int kRowTilePitch = int(pitchOf(kBackwardQueries / kDepth<F>));
-
-/// Floats of dq of one panel, transposed.
-static inline int64_t dqFloats(const AttentionShape &shape) { return roundUp(shape.headSize, 16) * kBackwardQueries; }
-
-/// Memory of one running backward task. Where words are floats, words along rows and down columns are the same.
-template <typename F> struct BackwardScratch {
-  Word *k, *v;          ///< (paddedKeys, rowPitch)
-  Word *kColumns;       ///< (paddedKeys / kDepth, columnPitch)
-  float *dk, *dv;       ///< (paddedKeys, columnPitch)
-  Word *qT, *dOutT;     ///< (rowPitch, kTilePitch)
-  Word *q, *dOut;       ///< (kBackwardQueries / kDepth, columnPitch)
-  float *dqT, *dqPart;  ///< (headRows, kBackwardQueries)
-  Word *weights;        ///< (kKeyBlock, kRowTilePitch)
-  Word *dScores;        ///< (kKeyBlock, kRowTilePitch)
-  Word *dScoresColumns; ///< (kKeyBlock / kDepth, kTilePitch)
-  float *mask;          ///< (kKeyBlock, kPanel)
-  Word *kBlock;         ///< (kKeyBlock, rowPitch)
-  float *end;
-
-  BackwardScratch(const AttentionShape &shape, int64_t numKeys, float *memory) {
-    Sizes<F> sizes(shape);
-    Scratch scratch{memory};
-    const int64_t paddedKeys = roundUp(numKeys, kKeyBlock);
-    k = scratch.take(paddedKeys * sizes.rowPitch);
-    v = scratch.take(paddedKeys * sizes.rowPitch);
-    kColumns = kDepth<F> == 1 ? k : scratch.take(paddedKeys / kDepth<F> * sizes.columnPitch);
-    for (float **piece : {&dk, &dv})
-      *piece = scratch.take(paddedKeys * sizes.columnPitch);
-    for (float **piece : {&qT, &dOutT})
-      *piece = scratch.take(sizes.rowPitch * kTilePitch);
-    for (float **piece : {&q, &dOut})
-      *piece = scratch.take(kBackwardQueries / kDepth<F> * sizes.columnPitch);
-    for (float **piece : {&dqT, &dqPart})
-      *piece = scratch.take(dqFloats(shape));
-    for (float **piece : {&weights, &dScores})
-      *piece = scratch.take(kKeyBlock * kRowTilePitch<F>);
-    dScoresColumns = kDepth<F> == 1 ? dScores : scratch.take(kKeyBlock / kDepth<F> * kTilePitch);
-    mask = scratch.take(kKeyBlock * kPanel);
-    kBlock = scratch.take(kKeyBlock * sizes.rowPitch);
-    end = scratch.next;
-  }
-};
-
-/// Packs the keys' rows of k and v both ways, and empties their gradients.
-template <typename F, typename T>
-static void packKeys(const AttentionBackward &args, int64_t numKeys, int64_t row, int64_t column,
-                     const BackwardScratch<F> &scratch) {
-  const Sizes<F> sizes(args.shape);
-  const int64_t paddedKeys = roundUp(numKeys, kKeyBlock);
-  HeadRows<T> k{rowAt<T>(args.k, row, column), args.k.rowStride, numKeys, args.shape.headSize};
-  HeadRows<T> v{rowAt<T>(args.v, row, column), args.v.rowStride, numKeys, args.shape.headSize};
-  packRows<F>(k, paddedKeys, scratch.k, sizes.rowPitch);
-  packRows<F>(v, paddedKeys, scratch.v, sizes.rowPitch);
-  if constexpr (kDepth<F> > 1)
-    packColumns<F>(k, paddedKeys, scratch.kColumns, sizes.columnPitch);
-  for (float *sums : {scratch.dk, scratch.dv})
-    std::memset(sums, 0, size_t(paddedKeys * sizes.columnPitch) * sizeof(float));
-}
 
 /// Per query: what makes weights of scores, p = 2^(score - max) * inverse, and delta.
 struct QueryFacts {
@@ -149,8 +84,8 @@ template <typename F> template <typename T> void BackwardPanel<F>::findMaxima(in
   for (int64_t block = panel.keys.begin / kKeyBlock * kKeyBlock; block < panel.keys.end; block += kKeyBlock) {
     if (maskTile.mask)
       maskTile.fill(panel, block);
-    HeadRows<T> k{rowAt<T>(args.k, batch * shape.keys + block, column), args.k.rowStride,
-                  minOf(kKeyBlock, shape.keys - block), shape.headSize};
+    HeadRows<T> k =
+        headRows<T>(shape, args.k, batch * shape.keys + block, column, minOf(kKeyBlock, shape.keys - block));
     packRows<F>(k, kKeyBlock, scratch.kBlock, sizes.rowPitch);
     weighBlock<F>(scores, scratch.kBlock, block, scratch.weights, state);
   }
@@ -163,13 +98,20 @@ template <typename F> template <typename T> void BackwardPanel<F>::findMaxima(in
 
 template <typename F> template <typename T> void BackwardPanel<F>::pack() {
   const int64_t row = batch * shape.queries + query, column = head * shape.headSize;
-  HeadRows<T> q{rowAt<T>(args.q, row, column), args.q.rowStride, numQueries, shape.headSize};
-  HeadRows<T> dOut{rowAt<T>(args.dOut, row, column), args.dOut.rowStride, numQueries, shape.headSize};
+  HeadRows<T> q = headRows<T>(shape, args.q, row, column, numQueries);
+  HeadRows<T> dOut = headRows<T>(shape, args.dOut, row, column, numQueries);
+  if (query == 0) // out is read last: its rows arrive while the others are packed
+    fetchRows(headRows<T>(shape, args.out, row, column, numQueries));
   packTransposed<F>(q, numPairs * kGroups, scratch.qT, kTilePitch);
   packTransposed<F>(dOut, numPairs * kGroups, scratch.dOutT, kTilePitch);
   packColumns<F>(q, kBackwardQueries, scratch.q, sizes.columnPitch);
   packColumns<F>(dOut, kBackwardQueries, scratch.dOut, sizes.columnPitch);
   packDelta(dOut);
+  const int64_t next = minOf(kBackwardQueries, shape.queries - query - numQueries);
+  for (const AttentionRows *rows : {&args.q, &args.dOut, &args.out})
+    fetchRows(headRows<T>(shape, *rows, row + numQueries, column, next));
+  if (!args.dqParts)
+    fetchRows(headRows<T>(shape, args.dq, row, column, numQueries));
   const float *lse = args.lse + (batch * shape.heads + head) * shape.queries + query;
   bool isFar[kPairs] = {};
   for (int64_t lane = 0; lane < kBackwardQueries; ++lane) {

@@ -49,6 +49,23 @@ static void addValues(const Panel &panel, const Sizes<F> &sizes, const ForwardSc
   }
 }
 
+/// Packs keys of k and v, and asks for those that the next panel may see. row and column are those of key 0.
+template <typename F, typename T>
+static void packKeys(const AttentionForward &args, int64_t row, int64_t column, KeyRange keys,
+                     const ForwardScratch<F> &scratch) {
+  const Sizes<F> sizes(args.shape);
+  auto rowsOf = [&](const AttentionRows &rows, int64_t begin, int64_t end) {
+    return headRows<T>(args.shape, rows, row + begin, column, minOf(end, args.shape.keys) - begin);
+  };
+  const int64_t end = roundUp(keys.end, kRows);
+  packRows<F>(rowsOf(args.k, keys.begin, end), end - keys.begin, scratch.k + keys.begin * sizes.rowPitch,
+              sizes.rowPitch);
+  packColumns<F>(rowsOf(args.v, keys.begin, end), end - keys.begin,
+                 scratch.v + keys.begin / kDepth<F> * sizes.columnPitch, sizes.columnPitch);
+  fetchRows(rowsOf(args.k, end, end + kPanel));
+  fetchRows(rowsOf(args.v, end, end + kPanel));
+}
+
 /// Writes a panel's rows of out and lse.
 template <typename F, typename T>
 static void writePanel(const AttentionForward &args, const Panel &panel, const ForwardScratch<F> &scratch,
@@ -68,31 +85,44 @@ template <typename T> static uint64_t forwardScratchBytes(const AttentionShape &
   return uint64_t(reinterpret_cast<uintptr_t>(ForwardScratch<FactorOf<T>>(shape, nullptr).end));
 }
 
-template <typename T> static void forwardTask(const AttentionForward &args, int64_t task, std::byte *memory) {
+/// What a forward task is about.
+struct ForwardTask {
+  int64_t batch, head, kvHead, begin, end; ///< queries
+
+  ForwardTask(const AttentionForward &args, int64_t task) {
+    const AttentionShape &shape = args.shape;
+    const int64_t stretches = (shape.queries + args.taskQueries - 1) / args.taskQueries;
+    batch = task / stretches / shape.heads;
+    head = task / stretches % shape.heads;
+    kvHead = head / (shape.heads / shape.kvHeads);
+    begin = task % stretches * args.taskQueries;
+    end = minOf(shape.queries, begin + args.taskQueries);
+  }
+};
+
+template <typename T> static void forwardTask(const AttentionForward &args, int64_t index, std::byte *memory) {
   using F = FactorOf<T>;
   const AttentionShape &shape = args.shape;
-  Sizes<F> sizes(shape);
+  const Sizes<F> sizes(shape);
+  const ForwardTask task(args, index);
+  const int64_t kvRow = task.batch * shape.keys, kvColumn = task.kvHead * shape.headSize;
   ForwardScratch<F> scratch(shape, reinterpret_cast<float *>(memory));
-  int64_t stretches = (shape.queries + args.taskQueries - 1) / args.taskQueries;
-  int64_t begin = task % stretches * args.taskQueries, end = minOf(shape.queries, begin + args.taskQueries);
-  int64_t head = task / stretches % shape.heads, batch = task / stretches / shape.heads;
-  int64_t kvColumn = head / (shape.heads / shape.kvHeads) * shape.headSize;
+  const float *mask =
+      args.mask ? args.mask + task.batch * shape.maskBatchStride + task.head * shape.maskHeadStride : nullptr;
+  MaskTile maskTile{mask, shape, scratch.mask};
 
   // Blocks are counted from key 0; the keys in sight lie packed at their own place.
-  int64_t firstKey = keysOfQuery(shape, begin).begin / kKeyBlock * kKeyBlock, row = batch * shape.keys + firstKey;
-  int64_t numKeys = maxOf(0, keysOfQuery(shape, end - 1).end - firstKey), paddedKeys = roundUp(numKeys, kRows);
-  packRows<F>(HeadRows<T>{rowAt<T>(args.k, row, kvColumn), args.k.rowStride, numKeys, shape.headSize}, paddedKeys,
-              scratch.k + firstKey * sizes.rowPitch, sizes.rowPitch);
-  packColumns<F>(HeadRows<T>{rowAt<T>(args.v, row, kvColumn), args.v.rowStride, numKeys, shape.headSize}, paddedKeys,
-                 scratch.v + firstKey / kDepth<F> * sizes.columnPitch, sizes.columnPitch);
-
-  const float *mask = args.mask ? args.mask + batch * shape.maskBatchStride + head * shape.maskHeadStride : nullptr;
-  MaskTile maskTile{mask, shape, scratch.mask};
-  for (int64_t query = begin; query < end; query += kPanel) {
-    Panel panel(shape, query, end);
-    packTransposed<F>(HeadRows<T>{rowAt<T>(args.q, batch * shape.queries + query, head * shape.headSize),
-                                  args.q.rowStride, panel.numQueries, shape.headSize},
-                      kGroups, scratch.qT, kPanel);
+  int64_t endKey = keysOfQuery(shape, task.begin).begin / kKeyBlock * kKeyBlock; ///< of those packed so far
+  for (int64_t query = task.begin; query < task.end; query += kPanel) {
+    Panel panel(shape, query, task.end);
+    if (panel.keys.end > endKey) {
+      packKeys<F, T>(args, kvRow, kvColumn, {endKey, panel.keys.end}, scratch);
+      endKey = roundUp(panel.keys.end, kRows);
+    }
+    const int64_t row = task.batch * shape.queries + query, column = task.head * shape.headSize;
+    packTransposed<F>(headRows<T>(shape, args.q, row, column, panel.numQueries), kGroups, scratch.qT, kPanel);
+    fetchRows(headRows<T>(shape, args.q, row + kPanel, column, minOf(kPanel, task.end - query - kPanel)));
+    fetchRows(headRows<T>(shape, args.out, row, column, panel.numQueries));
     Scores<F> scores(shape, panel, scratch.qT, kPanel, mask ? scratch.mask : nullptr);
     Softmax state;
     std::memset(scratch.outT, 0, size_t(sizes.columnPitch * kPanel) * sizeof(float));
@@ -102,7 +132,7 @@ template <typename T> static void forwardTask(const AttentionForward &args, int6
       weighBlock<F>(scores, scratch.k + block * sizes.rowPitch, block, scratch.scores, state);
       addValues<F>(panel, sizes, scratch, block, state);
     }
-    writePanel<F, T>(args, panel, scratch, batch, head, state);
+    writePanel<F, T>(args, panel, scratch, task.batch, task.head, state);
   }
 }
 

@@ -21,12 +21,7 @@ template <typename F, typename T> static inline Vec rowWords(const T *row, int64
     return loadLanes(row, count);
   } else {
     static_assert(std::is_same_v<F, T>);
-    Vec words{};
-    if (count >= 2 * kLanes)
-      std::memcpy(&words, row, sizeof(words));
-    else
-      std::memcpy(&words, row, static_cast<size_t>(count) * sizeof(T));
-    return words;
+    return loadPairs(row, count);
   }
 }
 
@@ -50,6 +45,14 @@ template <typename T> struct HeadRows {
   const T *data;
   int64_t stride, numRows, columns;
 };
+
+/// Asks for a head's rows ahead of their use: rows lie pages apart, where no hardware looks ahead.
+template <typename T> static void fetchRows(const HeadRows<T> &src) {
+  constexpr int64_t kLine = 64 / int64_t(sizeof(T));
+  for (int64_t i = 0; i < src.numRows; ++i)
+    for (int64_t j = 0; j < src.columns + kLine - 1; j += kLine)
+      __builtin_prefetch(src.data + i * src.stride + minOf(j, src.columns - 1), 0, 2);
+}
 
 /// dst (paddedRows, wordsIn(columns)): words along each row; rows beyond src's are zero.
 template <typename F, typename T>

@@ -149,4 +149,11 @@ template <typename T> static T *rowAt(const AttentionRows &rows, int64_t row, in
   return reinterpret_cast<T *>(rows.data) + row * rows.rowStride + column;
 }
 
+/// Rows of the head whose first column is `column`.
+template <typename T>
+static HeadRows<T> headRows(const AttentionShape &shape, const AttentionRows &rows, int64_t row, int64_t column,
+                            int64_t numRows) {
+  return {rowAt<T>(rows, row, column), rows.rowStride, numRows, shape.headSize};
+}
+
 } // namespace llmc::LLMC_ISA_NAMESPACE

@@ -107,12 +107,29 @@ static inline void storeLanes(float *p, Vec value, int64_t count) {
     storeFirst(p, value, int(count));
 }
 
-static inline HalfBits loadHalves(const BFloat16 *p, int64_t count) {
+#if defined(__AVX512F__)
+static inline HalfBits loadFirstHalves(const BFloat16 *p, int64_t count) {
+  return HalfBits(_mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << count) - 1), p));
+}
+static inline void storeFirstHalves(BFloat16 *p, HalfBits bits, int64_t count) {
+  _mm256_mask_storeu_epi16(p, static_cast<__mmask16>((1u << count) - 1), __m256i(bits));
+}
+#else
+// Never inlined: memory for the copied part would cost the whole vectors beside it a store each.
+static __attribute__((noinline)) HalfBits loadFirstHalves(const BFloat16 *p, int64_t count) {
   HalfBits bits{};
-  if (count >= kLanes)
-    std::memcpy(&bits, p, sizeof(bits));
-  else
-    std::memcpy(&bits, p, static_cast<size_t>(count) * 2);
+  std::memcpy(&bits, p, static_cast<size_t>(count) * 2);
+  return bits;
+}
+static __attribute__((noinline)) void storeFirstHalves(BFloat16 *p, HalfBits bits, int64_t count) {
+  std::memcpy(p, &bits, static_cast<size_t>(count) * 2);
+}
+#endif
+static inline HalfBits loadHalves(const BFloat16 *p, int64_t count) {
+  if (count < kLanes)
+    return loadFirstHalves(p, count);
+  HalfBits bits;
+  std::memcpy(&bits, p, sizeof(bits));
   return bits;
 }
 static inline Vec loadLanes(const BFloat16 *p, int64_t count = kLanes) {
@@ -131,6 +148,11 @@ static inline Vec pairOf(Vec first, Vec second) {
   __m512i both = __m512i(_mm512_cvtne2ps_pbh(__m512(second), __m512(first)));
   return Vec(_mm512_maskz_permutexvar_epi16(~__mmask32(0), __m512i(kOrder), both));
 }
+/// kLanes pairs in memory, of which `count` elements exist; beyond, zero.
+static inline Vec loadPairs(const BFloat16 *p, int64_t count) {
+  __mmask32 mask = count >= 2 * kLanes ? ~__mmask32(0) : (__mmask32(1) << count) - 1;
+  return Vec(_mm512_maskz_loadu_epi16(mask, p));
+}
 /// sum + the products of both halves of each pair, in f32.
 static inline Vec addPairProducts(Vec sum, Vec a, Vec b) {
   return Vec(_mm512_dpbf16_ps(__m512(sum), __m512bh(a), __m512bh(b)));
@@ -145,15 +167,15 @@ static inline HalfBits narrow(Vec value) {
 }
 // Named in templates that no such level instantiates.
 Vec pairOf(Vec first, Vec second);
+Vec loadPairs(const BFloat16 *p, int64_t count);
 Vec addPairProducts(Vec sum, Vec a, Vec b);
 #endif
 
 static inline void storeLanes(BFloat16 *p, Vec value, int64_t count) {
   HalfBits bits = narrow(value);
-  if (count >= kLanes)
-    std::memcpy(p, &bits, sizeof(bits));
-  else
-    std::memcpy(p, &bits, static_cast<size_t>(count) * 2);
+  if (count < kLanes)
+    return storeFirstHalves(p, bits, count);
+  std::memcpy(p, &bits, sizeof(bits));
 }
 
 /// One exchange of the butterfly that transposes a block: lanes whose index has the bit `Distance` swap rows with those
