@@ -97,7 +97,7 @@ public:
       : functions(functions), pass(pass), threads(threads),
         threadBytes(threadScratch(functions.forwardScratchBytes(pass.shape))) {
     // Panels do not depend on each other: shorter stretches cost no more than packing keys more often.
-    while (this->pass.taskQueries > 64 && numTasks() < 4 * threads)
+    while (threads > 1 && this->pass.taskQueries > 64 && numTasks() < 4 * threads)
       this->pass.taskQueries /= 2;
   }
 

@@ -172,6 +172,7 @@ void attentionShapes(benchmark::internal::Benchmark *bench) {
     for (auto [b, h, t, d] : std::initializer_list<std::array<int64_t, 4>>{{4, 12, 256, 64},
                                                                            {12, 6, 256, 64},
                                                                            {1, 12, 1024, 64},
+                                                                           {1, 3, 1024, 64},
                                                                            {1, 12, 4096, 64},
                                                                            {4, 12, 256, 65},
                                                                            {4, 12, 256, 20},
