@@ -8,14 +8,26 @@
 #include <cstdio>
 #include <fmt/core.h>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace llmc {
 
-/// Reads the flags into what `app` is bound to. The exit status when the tool is finished with that (--help, --version,
-/// wrong flags: printed here), else nothing.
-inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv) {
+/// Says that the flags are wrong, for what CLI11 can't check by itself. The exit status.
+inline int wrongFlags(const CLI::App &app, const std::string &message) {
+  fmt::print(stderr, "{}: {}\nRun with --help for more information.\n", app.get_name(), message);
+  return 2;
+}
+
+/// Reads the flags into what `app` is bound to. `reserved` are flags that later versions take: absent from --help, and
+/// refused. The exit status when the tool is finished with that (--help, --version, wrong flags: printed here), else
+/// nothing.
+inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv, std::span<const char *const> reserved = {}) {
   app.set_version_flag("--version", app.get_name() + " " LLMC_VERSION);
+  std::vector<std::string> ignored;
+  for (const char *name : reserved)
+    app.add_option(name, ignored)->group("")->expected(0, 1);
   app.failure_message([](const CLI::App *tool, const CLI::Error &error) {
     return fmt::format("{}: {}\nRun with --help for more information.\n", tool->get_name(), error.what());
   });
@@ -24,13 +36,10 @@ inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  for (const char *name : reserved)
+    if (app.count(name) > 0)
+      return wrongFlags(app, fmt::format("{}: not built yet", name));
   return std::nullopt;
-}
-
-/// Says that the flags are wrong, for what CLI11 can't check by itself. The exit status.
-inline int wrongFlags(const CLI::App &app, const std::string &message) {
-  fmt::print(stderr, "{}: {}\nRun with --help for more information.\n", app.get_name(), message);
-  return 2;
 }
 
 /// Says why the tool could not do its work. The exit status.

@@ -150,14 +150,8 @@ int main(int argc, char **argv) {
   addModelFlags(app, flags);
   addTargetFlags(app, flags);
   addDebugFlags(app, flags);
-  std::vector<std::string> ignored;
-  for (const char *name : kReserved)
-    app.add_option(name, ignored)->group("")->expected(0, 1);
-  if (std::optional<int> status = llmc::parseFlags(app, argc, argv))
+  if (std::optional<int> status = llmc::parseFlags(app, argc, argv, kReserved))
     return *status;
-  for (const char *name : kReserved)
-    if (app.count(name) > 0)
-      return llmc::wrongFlags(app, fmt::format("{}: not built yet", name));
   if (std::string message = conflict(flags); !message.empty())
     return llmc::wrongFlags(app, message);
   if (llvm::is_contained(flags.targets, "cuda"))

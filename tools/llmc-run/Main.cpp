@@ -170,14 +170,8 @@ int main(int argc, char **argv) {
   app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
       ->type_name("N")
       ->check(CLI::Range(1, 4096).description(""));
-  std::vector<std::string> ignored;
-  for (const char *name : kReserved)
-    app.add_option(name, ignored)->group("")->expected(0, 1);
-  if (std::optional<int> status = llmc::parseFlags(app, argc, argv))
+  if (std::optional<int> status = llmc::parseFlags(app, argc, argv, kReserved))
     return *status;
-  for (const char *name : kReserved)
-    if (app.count(name) > 0)
-      return llmc::wrongFlags(app, fmt::format("{}: not built yet", name));
   if (std::string message = conflict(options, device); !message.empty())
     return llmc::wrongFlags(app, message);
   if (!labels.empty())
