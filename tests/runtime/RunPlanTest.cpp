@@ -113,7 +113,8 @@ TEST_F(RunPlanTest, StepsZeroRunsForwardOnly) {
   EXPECT_TRUE(SafetensorsFile::open(options.exportOutputs)->find("logits"));
   auto lines = metrics();
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[1]["step"], 0);
+  EXPECT_EQ(lines[0]["steps"], 0);
+  EXPECT_EQ(lines[1]["step"], 1);
 }
 
 TEST_F(RunPlanTest, StepsZeroAveragesOverAllMicroBatches) {

@@ -112,7 +112,8 @@ void addOutputFlags(CLI::App &app, llmc::RunOptions &options) {
   auto add = [&](const char *name, std::string &path, const char *text) {
     app.add_option(name, path, text)->type_name("FILE");
   };
-  add("--metrics", options.metrics, "JSON lines: a header, then a line a step; --steps 0 writes one as step 0");
+  add("--metrics", options.metrics,
+      "JSON lines: a header, then a line a step; with --steps 0 that of step 1, which it does not take");
   add("--profile", options.profile, "Chrome/Perfetto trace of the launches; prints the costliest kernels");
   add("--plot", options.plot, "the loss curve as SVG");
   add("--export-onnx", options.exportOnnx, "the trained model");

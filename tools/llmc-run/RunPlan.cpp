@@ -199,7 +199,7 @@ private:
                      [&](const std::string &path) { return exportGradients(*session, path); });
   }
 
-  /// The run of --steps 0: its line in the metrics has step 0, for no step was taken.
+  /// The run of --steps 0. Its line in the metrics is that of the step it does not take: the loss before the update.
   Status forwardOnly(std::span<const Batch> batches, Clock::time_point begin) {
     Result<double> loss = session->forward(batches, hyper);
     LLMC_RETURN_IF_ERROR(loss);
@@ -208,7 +208,7 @@ private:
     int64_t tokens = 0;
     for (const Batch &batch : batches)
       tokens += batch.numTokens;
-    return record(0, {*loss, std::nullopt, tokens}, millisecondsSince(begin), 0);
+    return record(1, {*loss, std::nullopt, tokens}, millisecondsSince(begin), 0);
   }
 
   /// The first micro-batch by itself, so that the loss among its outputs is the mean over its own labels.
