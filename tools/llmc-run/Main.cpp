@@ -3,30 +3,21 @@
 #include "tools/Flags.h"
 #include "tools/Outputs.h"
 #include "tools/llmc-run/RunPlan.h"
+#include "tools/llmc-run/StopSignals.h"
 
 #include <charconv>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <unistd.h>
 
 namespace {
 
 constexpr const char *kFooter =
-    R"(A run prints what it does, trains, and writes the files asked for. Ctrl-C finishes the step, then writes them too.
+    R"(A run prints what it does, trains, and writes the files asked for. Ctrl-C (SIGINT) or SIGTERM finishes the step, then
+writes them too, and ends with 128 + the signal's number; the second ends the run at once.
 
 Example:
   llmc-run gpt.plan --data train.bin --steps 200 --metrics run.jsonl --plot loss.svg --export-onnx trained.onnx)";
-
-/// The signal that asked to stop; lock-free, so a handler may set it.
-std::atomic<int> stopSignal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
-
-/// The first signal finishes the step; the next one ends the process as it would have.
-void askToStop(int signal) {
-  stopSignal = signal;
-  std::signal(signal, SIG_DFL);
-}
 
 /// Words of the command line that later versions take.
 constexpr const char *kReserved[] = {"--val",          "--nproc",      "--rendezvous", "--timeout", "--rank-times",
@@ -185,13 +176,12 @@ int main(int argc, char **argv) {
   if (llmc::Status status = requireOneRank(); !status)
     return llmc::failed(app, status.error());
 
-  std::signal(SIGINT, askToStop);
-  std::signal(SIGTERM, askToStop);
+  llmc::StopSignals stop;
   around.makeDevice = llmc::makeCpuDevice;
   around.isTerminal = isatty(STDOUT_FILENO) == 1;
-  around.signal = &stopSignal;
+  around.signal = &stop.asked();
   around.version = LLMC_VERSION;
   if (llmc::Status status = llmc::runPlan(options, around); !status)
     return llmc::failed(app, status.error());
-  return stopSignal != 0 ? 128 + stopSignal : 0;
+  return stop.asked() != 0 ? 128 + stop.asked() : 0;
 }
