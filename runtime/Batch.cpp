@@ -173,7 +173,6 @@ Status RandomTokens::fill(int64_t step, int64_t micro, Batch &batch) {
   uint64_t vocabulary = static_cast<uint64_t>(map.tokensEntry().vocabulary);
   if (map.labels && map.labelsEntry().vocabulary > 0)
     vocabulary = std::min(vocabulary, static_cast<uint64_t>(map.labelsEntry().vocabulary));
-  std::vector<int64_t> window(static_cast<size_t>(map.length) + 1);
   uint64_t key = mixBits(mixBits(mixBits(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(micro));
   for (int64_t row = 0; row < map.rows; ++row) {
     for (size_t t = 0; t < window.size(); ++t)

@@ -53,7 +53,8 @@ int64_t loadId(std::span<const std::byte> input, ElementType type, uint64_t inde
 /// Labels of a filled batch that are not ignored; where the graph shifts, a row's first label is never used.
 int64_t countLabels(const InputMap &map, const Batch &batch);
 
-/// Where batches come from. fill() may be called from a background thread.
+/// Where batches come from. fill() may be called from a background thread, by one thread at a time, and allocates
+/// nothing.
 class BatchSource {
 public:
   virtual ~BatchSource() = default;
@@ -71,9 +72,11 @@ public:
   Status fill(int64_t step, int64_t micro, Batch &batch) override;
 
 private:
-  RandomTokens(const InputMap &map, uint64_t seed) : map(map), seed(seed) {}
+  RandomTokens(const InputMap &map, uint64_t seed)
+      : map(map), seed(seed), window(static_cast<size_t>(map.length) + 1) {}
   InputMap map;
   uint64_t seed;
+  std::vector<int64_t> window; ///< T + 1 tokens, filled again for each row
 };
 
 /// Writes one row of tokens and its labels from a window of T + 1 tokens, or an ignored row from an empty window.

@@ -1,4 +1,4 @@
-// No state but the file: a batch is computed from (step, micro-batch) each time.
+// No state but the file and a row's buffer: a batch is computed from (step, micro-batch) each time.
 #include "runtime/DataLoader.h"
 
 #include "runtime/Random.h"
@@ -26,7 +26,7 @@ Result<DataLoader> DataLoader::create(TokenFile file, const InputMap &map, const
 }
 
 /// Ids that the plan's embedding (all but the window's last) or loss cannot take.
-Status DataLoader::checkIds(uint64_t first, std::span<const int64_t> window) const {
+Status DataLoader::checkIds(uint64_t first) const {
   int64_t tokensLimit = map.tokensEntry().vocabulary;
   int64_t labelsLimit = map.labels ? map.labelsEntry().vocabulary : 0;
   for (size_t i = 0; i < window.size(); ++i) {
@@ -43,7 +43,6 @@ Status DataLoader::fill(int64_t step, int64_t micro, Batch &batch) {
   int64_t epoch = step / numSteps;
   uint64_t position = static_cast<uint64_t>((step % numSteps) * rowsPerStep() + micro * map.rows);
   Permutation shuffle(windows, mixBits(mixBits(options.seed) ^ static_cast<uint64_t>(epoch)));
-  std::vector<int64_t> window(static_cast<size_t>(map.length) + 1);
   batch.numTokens = 0;
   for (int64_t row = 0; row < map.rows; ++row, ++position) {
     if (position >= windows) {
@@ -52,7 +51,7 @@ Status DataLoader::fill(int64_t step, int64_t micro, Batch &batch) {
     }
     uint64_t first = shuffle(position) * static_cast<uint64_t>(map.length);
     LLMC_RETURN_IF_ERROR(file.read(first, window));
-    LLMC_RETURN_IF_ERROR(checkIds(first, window));
+    LLMC_RETURN_IF_ERROR(checkIds(first));
     LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
     batch.numTokens += map.length;
   }

@@ -28,12 +28,14 @@ public:
 
 private:
   DataLoader(TokenFile file, const InputMap &map, const DataOptions &options)
-      : file(std::move(file)), map(map), options(options) {}
-  Status checkIds(uint64_t first, std::span<const int64_t> window) const;
+      : file(std::move(file)), map(map), options(options), window(static_cast<size_t>(map.length) + 1) {}
+  /// Fails where `window`, which stands at token `first` of the file, has ids that the plan cannot take.
+  Status checkIds(uint64_t first) const;
 
   TokenFile file;
   InputMap map;
   DataOptions options;
+  std::vector<int64_t> window; ///< T + 1 tokens, filled again for each row
   uint64_t windows = 0;
   int64_t numSteps = 0;
 };
