@@ -26,7 +26,7 @@ public:
   virtual Status runProfiled(std::span<double> launchMs) = 0;
 };
 
-/// A device. Not thread-safe: one session drives it from one thread.
+/// A device. One session drives it, from one thread unless a function says otherwise.
 class DeviceApi {
 public:
   virtual ~DeviceApi() = default;
@@ -38,7 +38,8 @@ public:
   /// Zeroed memory, 4096-byte aligned, freed with the device or by release(). Bytes may be 0 (nullptr).
   virtual Result<std::byte *> allocate(uint64_t bytes, const char *what) = 0;
   virtual void release(std::byte *memory) = 0;
-  /// Copies between host memory and device memory; returns when done.
+  /// Copies between host memory and device memory; returns when done. Several threads may copy in at once, each to a
+  /// place of its own.
   virtual Status copyIn(std::byte *deviceDst, std::span<const std::byte> hostSrc) = 0;
   virtual Status copyOut(std::span<std::byte> hostDst, const std::byte *deviceSrc) = 0;
   virtual Status zero(std::byte *deviceDst, uint64_t bytes) = 0;

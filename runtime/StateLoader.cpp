@@ -1,92 +1,14 @@
-// Threads read and hash chunks into a ring of buffers; the caller's thread, which alone may use the device, copies them
-// out in order. So the time is that of the slower of the two, and the extra memory a few chunks.
+// Each thread takes the next chunk, reads it into its own buffer, checks it and copies it to where its entries live. A
+// large part of the time goes into the first touch of the state's pages, so the copies must be shared out like the
+// reads.
 #include "runtime/StateLoader.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <mutex>
 #include <thread>
 
 namespace llmc {
-
-namespace {
-
-class ChunkRing {
-public:
-  ChunkRing(const PlanFile &file, int numThreads) : file(file), slots(static_cast<size_t>(numThreads) + 2) {
-    for (int i = 0; i < numThreads; ++i)
-      threads.emplace_back([this] { readChunks(); });
-  }
-
-  ~ChunkRing() {
-    {
-      std::lock_guard lock(mutex);
-      isStopped = true;
-    }
-    changed.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-
-  /// Waits for the next chunk, in order; valid until release().
-  Result<std::span<const std::byte>> next() {
-    std::unique_lock lock(mutex);
-    Slot &slot = slots[numTaken % slots.size()];
-    changed.wait(lock, [&] { return slot.isFull; });
-    LLMC_RETURN_IF_ERROR(slot.status);
-    return slot.chunk;
-  }
-
-  void release() {
-    {
-      std::lock_guard lock(mutex);
-      slots[numTaken % slots.size()].isFull = false;
-      ++numTaken;
-    }
-    changed.notify_all();
-  }
-
-private:
-  struct Slot {
-    std::vector<std::byte> buffer;
-    std::span<const std::byte> chunk;
-    Status status;
-    bool isFull = false;
-  };
-
-  void readChunks() {
-    for (;;) {
-      std::unique_lock lock(mutex);
-      size_t index = numStarted++;
-      if (index >= file.numWeightsChunks())
-        return;
-      changed.wait(lock, [&] { return isStopped || index < numTaken + slots.size(); });
-      if (isStopped)
-        return;
-      lock.unlock();
-      Slot &slot = slots[index % slots.size()];
-      slot.buffer.resize(std::min(kWeightsChunkBytes, file.weightsBytes()));
-      auto chunk = file.readWeightsChunk(index, slot.buffer);
-      lock.lock();
-      slot.status = chunk.status();
-      slot.chunk = chunk ? *chunk : std::span<const std::byte>();
-      slot.isFull = true;
-      lock.unlock();
-      changed.notify_all();
-    }
-  }
-
-  const PlanFile &file;
-  std::vector<Slot> slots;
-  std::mutex mutex;
-  std::condition_variable changed;
-  size_t numStarted = 0; ///< chunks that threads have begun to read
-  size_t numTaken = 0;   ///< chunks copied out
-  bool isStopped = false;
-  std::vector<std::thread> threads;
-};
-
-} // namespace
 
 /// Stored entries by their place in the file; checkPlan made sure that they do not overlap.
 static std::vector<const StateEntry *> storedEntries(const Plan &plan) {
@@ -98,29 +20,75 @@ static std::vector<const StateEntry *> storedEntries(const Plan &plan) {
   return stored;
 }
 
-Status loadWeights(const PlanFile &file, DeviceApi &device, std::byte *state, int threads) {
-  std::vector<const StateEntry *> entries = storedEntries(file.plan());
-  size_t first = 0;
-  size_t numChunks = file.numWeightsChunks();
-  if (numChunks == 0)
-    return {};
-  ChunkRing ring(file, static_cast<int>(std::clamp<size_t>(static_cast<size_t>(std::max(threads, 1)), 1, numChunks)));
-  for (size_t i = 0; i < numChunks; ++i) {
-    auto chunk = ring.next();
+namespace {
+
+class StateLoader {
+public:
+  StateLoader(const PlanFile &file, DeviceApi &device, std::byte *state)
+      : file(file), device(device), state(state), entries(storedEntries(file.plan())) {}
+
+  Status load(int numThreads) {
+    std::vector<std::thread> others;
+    for (int i = 1; i < numThreads; ++i)
+      others.emplace_back([this] { loadChunks(); });
+    loadChunks();
+    for (std::thread &thread : others)
+      thread.join();
+    return status;
+  }
+
+private:
+  void loadChunks() {
+    std::vector<std::byte> buffer(std::min(kWeightsChunkBytes, file.weightsBytes()));
+    for (size_t index = next++; index < file.numWeightsChunks(); index = next++) {
+      Status loaded = loadChunk(index, buffer);
+      if (loaded)
+        continue;
+      // Chunks are taken in order, so the first of those that fail is the same for any number of threads.
+      std::lock_guard lock(mutex);
+      if (status || index < failedChunk) {
+        status = std::move(loaded);
+        failedChunk = index;
+      }
+      next = file.numWeightsChunks();
+      return;
+    }
+  }
+
+  Status loadChunk(size_t index, std::span<std::byte> buffer) {
+    auto chunk = file.readWeightsChunk(index, buffer);
     LLMC_RETURN_IF_ERROR(chunk);
-    uint64_t chunkBegin = i * kWeightsChunkBytes, chunkEnd = chunkBegin + chunk->size();
-    for (size_t e = first; e < entries.size() && entries[e]->fileOffset < chunkEnd; ++e) {
-      const StateEntry &entry = *entries[e];
-      uint64_t entryEnd = entry.fileOffset + entry.buffer.bytes;
-      uint64_t begin = std::max(chunkBegin, entry.fileOffset), end = std::min(chunkEnd, entryEnd);
+    uint64_t chunkBegin = index * kWeightsChunkBytes, chunkEnd = chunkBegin + chunk->size();
+    auto first = std::partition_point(entries.begin(), entries.end(), [&](const StateEntry *entry) {
+      return entry->fileOffset + entry->buffer.bytes <= chunkBegin;
+    });
+    for (; first != entries.end() && (*first)->fileOffset < chunkEnd; ++first) {
+      const StateEntry &entry = **first;
+      uint64_t begin = std::max(chunkBegin, entry.fileOffset);
+      uint64_t end = std::min(chunkEnd, entry.fileOffset + entry.buffer.bytes);
       LLMC_RETURN_IF_ERROR(device.copyIn(state + entry.buffer.offset + (begin - entry.fileOffset),
                                          chunk->subspan(begin - chunkBegin, end - begin)));
-      if (entryEnd <= chunkEnd)
-        first = e + 1;
     }
-    ring.release();
+    return {};
   }
-  return {};
+
+  const PlanFile &file;
+  DeviceApi &device;
+  std::byte *state;
+  std::vector<const StateEntry *> entries;
+  std::atomic<size_t> next{0}; ///< the first chunk that no thread has taken
+  std::mutex mutex;            ///< for what follows
+  Status status;
+  size_t failedChunk = 0;
+};
+
+} // namespace
+
+Status loadWeights(const PlanFile &file, DeviceApi &device, std::byte *state, int threads) {
+  if (file.numWeightsChunks() == 0)
+    return {};
+  size_t numThreads = std::clamp<size_t>(static_cast<size_t>(std::max(threads, 1)), 1, file.numWeightsChunks());
+  return StateLoader(file, device, state).load(static_cast<int>(numThreads));
 }
 
 } // namespace llmc

@@ -6,7 +6,7 @@
 
 namespace llmc {
 
-/// Copies all parameters and constants from the file into `state` (Space::state on the device) with `threads` reading
+/// Copies all parameters and constants from the file into `state` (Space::state on the device) with `threads`
 /// threads. Every chunk of the weights section is read and checked, also those that no entry uses.
 Status loadWeights(const PlanFile &file, DeviceApi &device, std::byte *state, int threads);
 
