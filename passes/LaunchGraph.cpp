@@ -61,6 +61,14 @@ static bool isVariableValue(mlir::Value root) {
   return llvm::any_of(usesOf(root), [](OpOperand *use) { return isa<SetOp>(use->getOwner()); });
 }
 
+/// Whether an op makes new values of variables and, beside them, little (a gradient norm's part).
+static bool makesVariableValues(Operation *op) {
+  int64_t variables = 0, others = 0;
+  for (OpResult result : op->getResults())
+    (isVariableValue(result) ? variables : others) += bytesOf(result);
+  return variables > 0 && others <= variables / 256;
+}
+
 void LaunchGraph::addValues() {
   // Memory whose last version is a variable's or the program's result takes no room in the arena.
   DenseSet<mlir::Value> outside;
@@ -79,7 +87,7 @@ void LaunchGraph::addValues() {
     return found->second;
   };
   for (auto [i, node] : llvm::enumerate(nodes)) {
-    node.isUpdate = isLaunch(node.op) && llvm::all_of(node.op->getResults(), isVariableValue);
+    node.isUpdate = isLaunch(node.op) && makesVariableValues(node.op);
     SmallVector<mlir::Value> touched(node.op->getOperands());
     llvm::append_range(touched, node.op->getResults());
     for (mlir::Value value : touched)

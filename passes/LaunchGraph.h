@@ -17,7 +17,7 @@ public:
     llvm::SmallVector<unsigned> touches;       ///< values that are read or written
     llvm::SmallVector<std::pair<unsigned, unsigned>>
         sharable;          ///< (read, written): the result may take the operand's place when that dies
-    bool isUpdate = false; ///< every result is a variable's new value
+    bool isUpdate = false; ///< makes new values of variables and little else
   };
   /// A launch's result, or the memory that a chain of tied results shares.
   struct Value {

@@ -80,6 +80,19 @@ def FuseEpilogue : Llmc_Pass<"fuse-epilogue"> {
     `add(%g, embedding_grad(%ids, %d))`. After: `embedding_grad %ids, %d init %g`.
   }];
 }
+def ChunkLoss : Llmc_Pass<"chunk-loss"> {
+  let summary = "compute a large linear + cross-entropy and its gradient in chunks of rows";
+  let description = [{
+    Before: `matmul %x, %w : (1024 x 50257)`, `softmax_cross_entropy`, its gradient, `matmul`s of that. After: for each
+    chunk of rows a product, its loss and its gradient; then the products of the gradients, summed where they sum over
+    rows. A sum that the tied embedding's gradient goes on from is computed only there, where the logits' gradient
+    takes less memory than it.
+  }];
+  let options = [
+    Option<"chunkBytes", "chunk-bytes", "int64_t", "int64_t(64) << 20", "the most that a chunk's logits take in f32">,
+    Option<"storedBytes", "stored-bytes", "int64_t", "4", "bytes in which one logit's gradient will be stored">
+  ];
+}
 def AssignPrecision : Llmc_Pass<"assign-precision"> {
   let summary = "let contractions and attention read and write bf16";
   let description = [{

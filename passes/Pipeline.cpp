@@ -51,6 +51,13 @@ static ArrayRef<Step> steps() {
       {"canonicalize", true, createCanonicalize},
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
       {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},
+      // Sums already start from each other, and what is cut here is cast, packed and fused like everything else.
+      {"chunk-loss", true,
+       [](const PipelineOptions &options) {
+         ChunkLossOptions chunks;
+         chunks.storedBytes = options.isBf16 ? 2 : 4;
+         return createChunkLoss(chunks);
+       }},
       // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
       {"assign-precision", false,
        [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},

@@ -93,3 +93,23 @@ llmc.program @circle "step" () -> (tensor<4x4xf32> {llmc.name = "y"}) {
   %2 = llmc.matmul %new, %old : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   llmc.return %2 : tensor<4x4xf32>
 }
+
+// -----
+
+// Packing weights reads nothing that is computed: it waits for its reader, whatever the order was.
+llmc.variable @w "parameter" tensor<64x64xf32> = dense<0.0> : tensor<64x64xf32>
+// expected-remark@+1 {{applied: updates at once}}
+llmc.program @pack "forward" (%x: tensor<64x64xbf16> {llmc.name = "x"}) -> (tensor<64x64xbf16> {llmc.name = "y"}) {
+  %w = llmc.get @w : tensor<64x64xf32>
+  %p = llmc.pack %w : (tensor<64x64xf32>) -> tensor<64x64xbf16, #llmc.packed<blocked16x64x2>>
+  %a = llmc.matmul %x, %x : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %b = llmc.matmul %a, %x : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %y = llmc.matmul %b, %p : (tensor<64x64xbf16>, tensor<64x64xbf16, #llmc.packed<blocked16x64x2>>) -> tensor<64x64xbf16>
+  llmc.return %y : tensor<64x64xbf16>
+}
+// CHECK-LABEL: llmc.program @pack
+// CHECK: llmc.matmul
+// CHECK-NEXT: llmc.matmul
+// CHECK-NEXT: llmc.get @w
+// CHECK-NEXT: llmc.pack
+// CHECK-NEXT: llmc.matmul
