@@ -14,8 +14,9 @@
 // CHECK: %[[DX:.*]] = llmc.place
 // CHECK: %[[E:.*]] = llmc.exp %[[DX]]
 // CHECK: %[[W0:.*]] = llmc.matmul %[[G0]], %{{.*}} {transposeLhs}
-// CHECK: llmc.matmul %{{.*}}, %{{.*}} init %[[W0]] {transposeLhs}
-// CHECK: %[[W3:.*]] = llmc.matmul %{{.*}} init
+// CHECK: %[[W1:.*]] = llmc.matmul %{{.*}}, %{{.*}} init %[[W0]] {transposeLhs}
+// CHECK: %[[W2:.*]] = llmc.matmul %{{.*}}, %{{.*}} init %[[W1]] {transposeLhs}
+// CHECK: %[[W3:.*]] = llmc.matmul %{{.*}}, %{{.*}} init %[[W2]] {transposeLhs}
 // CHECK-NEXT: llmc.embedding_grad %arg3, %[[E]] init %[[W3]]
 llmc.program @tied "step" (%x: tensor<128x80xf32>, %w: tensor<200x80xf32>, %labels: tensor<128xi64>, %ids: tensor<128xi64>, %scale: tensor<f32>)
     -> (tensor<f32>, tensor<200x80xf32>) {
