@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
@@ -18,35 +17,6 @@ namespace llmc {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStoppedGrace{300}; ///< for a stopped rank, once the run has failed
-
-std::vector<int> allowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set))
-        cpus.push_back(cpu);
-  return cpus;
-}
-
-Status useOnlyCpus(const std::vector<int> &cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : cpus)
-    CPU_SET(cpu, &set);
-  if (::sched_setaffinity(0, sizeof(set), &set) != 0)
-    return Error{fmt::format("cannot choose CPUs: {}", std::strerror(errno))};
-  return {};
-}
-
-std::vector<int> shareOfCpus(const std::vector<int> &cpus, int index, int parts) {
-  size_t count = cpus.size(), part = static_cast<size_t>(index), all = static_cast<size_t>(parts);
-  if (count < all)
-    return cpus;
-  return {cpus.begin() + static_cast<ptrdiff_t>(count * part / all),
-          cpus.begin() + static_cast<ptrdiff_t>(count * (part + 1) / all)};
-}
 
 namespace {
 
@@ -93,7 +63,7 @@ public:
 private:
   void blockSignals() {
     sigemptyset(&watched);
-    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1})
+    for (int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP})
       sigaddset(&watched, signal);
     ::sigprocmask(SIG_BLOCK, &watched, &oldMask);
   }
@@ -105,14 +75,10 @@ private:
       ::_exit(1);
     ::prctl(PR_SET_NAME, fmt::format("llmc-run:{}", rank).c_str());
     ::sigprocmask(SIG_SETMASK, &oldMask, nullptr);
-    std::vector<int> cpus = allowedCpus(), share = shareOfCpus(cpus, rank, options.ranks);
     Launched launched;
     LaunchedRank &mine = launched.rank.emplace();
     mine.place = {rank, options.ranks, rank, options.ranks, "llmc-run", job};
     mine.port = port;
-    mine.cpus = static_cast<int>(share.size());
-    if (share.size() < cpus.size())
-      LLMC_RETURN_IF_ERROR(useOnlyCpus(share));
     if (rank == 0)
       mine.listener = std::move(listener);
     else
@@ -128,7 +94,7 @@ private:
       failedAt = Clock::now();
   }
 
-  void endAsAsked() { end.exitStatus = end.exitStatus == 0 ? 128 + asked : end.exitStatus; }
+  void endBySignal(int signal) { end.exitStatus = end.exitStatus == 0 ? 128 + signal : end.exitStatus; }
 
   void killAll(int signal) {
     for (const Child &child : children)
@@ -147,11 +113,11 @@ private:
         int signal = WTERMSIG(status);
         // Only the first is a cause; the rest we ended ourselves.
         if (signal == asked)
-          endAsAsked();
+          endBySignal(signal);
         else
           fail(failedAt ? "" : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
-      } else if (asked != 0 && WEXITSTATUS(status) == 128 + asked) {
-        endAsAsked();
+      } else if (WEXITSTATUS(status) > 128) { // a signal stopped the run in good order
+        endBySignal(WEXITSTATUS(status) - 128);
       } else if (WEXITSTATUS(status) != 0) {
         fail("");
       }
@@ -185,8 +151,6 @@ private:
       ::raise(SIGSTOP);
       killAll(SIGCONT);
       return;
-    case SIGUSR1:
-      return killAll(signal);
     default:
       asked = asked == 0 ? signal : asked;
       return killAll(signal);

@@ -1,5 +1,5 @@
-// The ranks of one machine as processes of one parent: forked, given their share of the CPUs, watched and reaped. The
-// parent does nothing else, so it always has time for signals and for a rank that ends.
+// The ranks of one machine as processes of one parent: forked, watched and reaped. The parent does nothing else, so it
+// always has time for signals and for a rank that ends.
 #pragma once
 
 #include "runtime/RankEnvironment.h"
@@ -22,7 +22,6 @@ struct LaunchedRank {
   RankPlace place;
   uint16_t port = 0; ///< rank 0 listens here
   Fd listener;       ///< rank 0's
-  int cpus = 1;      ///< this rank's share of those the parent may use
 };
 
 /// How the run ended, in the parent's process.
@@ -38,14 +37,5 @@ struct Launched {
   LaunchEnd end;                    ///< in the parent
 };
 Result<Launched> launch(const LaunchOptions &options);
-
-/// The CPUs of part `index` of `parts`: as even as can be, neighbours together. All of them where there are fewer CPUs
-/// than parts.
-std::vector<int> shareOfCpus(const std::vector<int> &cpus, int index, int parts);
-
-/// The CPUs that this process may use.
-std::vector<int> allowedCpus();
-/// Keeps this process on these CPUs.
-Status useOnlyCpus(const std::vector<int> &cpus);
 
 } // namespace llmc

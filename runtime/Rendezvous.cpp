@@ -14,28 +14,33 @@ namespace llmc {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRetry{50};
+static const Error kAsked{"asked to stop"};
 
 Result<std::unique_ptr<Rendezvous>> Rendezvous::join(RendezvousOptions options) {
   std::unique_ptr<Rendezvous> made(new Rendezvous(std::move(options)));
   Status status = made->rank() == 0 ? made->openHub() : Status();
   if (status)
     status = made->meet();
-  if (!status)
-    return inContext("rendezvous at " + made->options.meeting.describe(), status.error());
-  return made;
+  if (status)
+    return made;
+  if (std::optional<RankFailure> cause = made->failure(); cause && made->options.speaks)
+    *made->options.speaks = cause->speaker == made->rank();
+  return inContext("rendezvous at " + made->options.meeting.describe(), status.error());
 }
 
 /// Rank 0: listens, and tells the others where, if they cannot know.
 Status Rendezvous::openHub() {
   MeetingPlace &meeting = options.meeting;
-  bool isGiven = static_cast<bool>(options.listener);
-  if (!isGiven) {
+  if (!options.listener) {
     bool isAddress = meeting.kind == MeetingPlace::Kind::address;
     Result<Fd> opened = listenAt(isAddress ? meeting.host : "", isAddress ? meeting.port : 0);
     LLMC_RETURN_IF_ERROR(opened);
     options.listener = std::move(*opened);
   }
   uint16_t port = localPort(options.listener);
+  std::string host = localAddress(options.listener);
+  if (host == "0.0.0.0" || host == "::") // all addresses, so this one too
+    host = "localhost";
   hub = std::make_unique<RankHub>(std::move(options.listener),
                                   HubOptions{worldSize(), options.place.job, options.version, options.timeout});
   HubAddress here{ownAddress(), port, options.place.job};
@@ -45,9 +50,7 @@ Status Rendezvous::openHub() {
   } else if (meeting.kind == MeetingPlace::Kind::torchStore) {
     LLMC_RETURN_IF_ERROR(publishInTorchStore(meeting.host, meeting.port, here, Clock::now() + times.arrival));
   }
-  meeting = {MeetingPlace::Kind::address, "localhost", port, ""};
-  if (isGiven)
-    meeting.host = "127.0.0.1";
+  meeting = {MeetingPlace::Kind::address, host, port, ""};
   return {};
 }
 
@@ -83,6 +86,8 @@ Status Rendezvous::meet() {
     } else {
       last = connected.error();
     }
+    if (isAskedToStop())
+      return kAsked;
     std::this_thread::sleep_for(kRetry);
   }
   return Error{fmt::format("rank {} could not reach rank 0 in {:g} s: {}", rank(),
@@ -104,7 +109,9 @@ Status Rendezvous::waitForWelcome() {
   wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   thread = std::thread([this] { serve(); });
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return isWelcome || cause || refusal; });
+  while (!changed.wait_for(lock, kRetry, [&] { return isWelcome || cause || refusal; }))
+    if (isAskedToStop())
+      return kAsked;
   if (isWelcome && !cause)
     return {};
   return refusal ? Status(Error{*refusal}) : Status(Error{cause->message});

@@ -18,6 +18,8 @@ struct RendezvousOptions {
   Fd listener; ///< rank 0: already listens at the meeting place; else join() opens it
   std::string version;
   std::chrono::milliseconds timeout{30000};
+  const std::atomic<int> *signal = nullptr; ///< join() gives up once it is not 0
+  bool *speaks = nullptr;                   ///< set to false by a join() that fails where another rank says why
 };
 
 class Rendezvous {
@@ -57,6 +59,7 @@ private:
   Status meet();
   Status sayHello();
   Status waitForWelcome();
+  bool isAskedToStop() const { return options.signal && options.signal->load() != 0; }
   void serve();
   bool handle(const Frame &frame);
   void setFailure(RankFailure cause);

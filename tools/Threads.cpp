@@ -3,9 +3,11 @@
 #include "tools/Threads.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sched.h>
 #include <string>
@@ -42,15 +44,36 @@ static std::string ownGroup() {
   return "";
 }
 
-static int allowedCpus() {
+std::vector<int> allowedCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());
+  std::vector<int> cpus;
+  bool isKnown = sched_getaffinity(0, sizeof(set), &set) == 0;
+  int count = isKnown ? CPU_SETSIZE : static_cast<int>(std::thread::hardware_concurrency());
+  for (int cpu = 0; cpu < count; ++cpu)
+    if (!isKnown || CPU_ISSET(cpu, &set))
+      cpus.push_back(cpu);
+  return cpus;
 }
 
-int defaultThreads() {
+std::vector<int> shareOfCpus(const std::vector<int> &cpus, int index, int parts) {
+  auto count = static_cast<ptrdiff_t>(cpus.size());
+  if (count < parts)
+    return cpus;
+  return {cpus.begin() + count * index / parts, cpus.begin() + count * (index + 1) / parts};
+}
+
+Status useOnlyCpus(const std::vector<int> &cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : cpus)
+    CPU_SET(cpu, &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0)
+    return Error{std::string("cannot choose CPUs: ") + std::strerror(errno)};
+  return {};
+}
+
+int defaultThreads(int sharers) {
   if (const char *text = std::getenv("OMP_NUM_THREADS")) {
     int threads = 0;
     std::string_view value(text); // a list is one number per nesting level: the first is ours
@@ -58,11 +81,11 @@ int defaultThreads() {
     if (threads > 0)
       return threads;
   }
-  double limit = allowedCpus();
+  double limit = static_cast<double>(allowedCpus().size());
   for (double quota : {readCgroupV2("/sys/fs/cgroup"), readCgroupV2("/sys/fs/cgroup" + ownGroup()), readCgroupV1()})
     if (quota > 0)
       limit = std::min(limit, std::ceil(quota));
-  return std::max(1, static_cast<int>(limit));
+  return std::max(1, static_cast<int>(limit) / sharers);
 }
 
 } // namespace llmc

@@ -1,7 +1,7 @@
 // Which rank a process is and where it meets the others, from environments and flags; shares of CPUs.
-#include "runtime/Launcher.h"
 #include "runtime/MeetingFile.h"
 #include "runtime/MeetingPlace.h"
+#include "tools/Threads.h"
 
 #include <gmock/gmock.h>
 #include <map>
@@ -134,7 +134,7 @@ TEST(MeetingFile, LinesGoThereAndBack) {
     EXPECT_EQ(parseHubAddress(broken).error().message, "it does not say where rank 0 is") << broken;
 }
 
-TEST(Launcher, SharesCpusEvenlyNeighboursTogether) {
+TEST(Threads, ShareCpusEvenlyNeighboursTogether) {
   std::vector<int> cpus = {0, 1, 4, 5, 6};
   EXPECT_THAT(shareOfCpus(cpus, 0, 2), ElementsAre(0, 1));
   EXPECT_THAT(shareOfCpus(cpus, 1, 2), ElementsAre(4, 5, 6));
