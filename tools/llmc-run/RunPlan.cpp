@@ -175,6 +175,8 @@ private:
                device->describe(), threads, session->programs(), session->target().isa,
                toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()),
                toMib(session->stateBytes()), gradients, toMib(session->arenaBytes()));
+    if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")
+      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n", session->target().isa);
     fmt::print(around.out, "{}\n{}\n", inputs.describe(), sourceText);
     if (options.scaleLr)
       fmt::print(around.out, "--scale-lr: rate {:g} x 1 rank\n", hyper.lr);
