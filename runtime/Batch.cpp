@@ -161,23 +161,23 @@ Status storeRow(const InputMap &map, int64_t row, std::span<const int64_t> windo
   return {};
 }
 
-Result<RandomTokens> RandomTokens::create(const InputMap &map, uint64_t seed) {
+Result<RandomTokens> RandomTokens::create(const InputMap &map, uint64_t seed, RankShare share) {
   LLMC_RETURN_IF_ERROR(requireOnlyTokensAndLabels(map));
   if (map.tokensEntry().vocabulary <= 0)
     return Error{
         fmt::format("the vocabulary of input '{}' is not known: give --data or --inputs", map.tokensEntry().name)};
-  return RandomTokens(map, seed);
+  return RandomTokens(map, seed, share);
 }
 
 Status RandomTokens::fill(int64_t step, int64_t micro, Batch &batch) {
   uint64_t vocabulary = static_cast<uint64_t>(map.tokensEntry().vocabulary);
   if (map.labels && map.labelsEntry().vocabulary > 0)
     vocabulary = std::min(vocabulary, static_cast<uint64_t>(map.labelsEntry().vocabulary));
-  uint64_t key = mixBits(mixBits(mixBits(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(micro));
+  uint64_t key = mixBits(mixBits(seed) ^ static_cast<uint64_t>(step));
   for (int64_t row = 0; row < map.rows; ++row) {
+    uint64_t first = static_cast<uint64_t>(share.rowOfStep(micro, map.rows, row)) * window.size();
     for (size_t t = 0; t < window.size(); ++t)
-      window[t] = static_cast<int64_t>(
-          uniformBelow(mixBits(key ^ mixBits(static_cast<uint64_t>(row) * window.size() + t)), vocabulary));
+      window[t] = static_cast<int64_t>(uniformBelow(mixBits(key ^ mixBits(first + t)), vocabulary));
     LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
   }
   batch.numTokens = map.rows * map.length;

@@ -6,6 +6,14 @@
 
 namespace llmc {
 
+/// Which rank of how many the batches are for.
+struct RankShare {
+  int rank = 0, ranks = 1;
+  /// The rows of a step are dealt to the ranks one by one, and those of a rank to its micro-batches one after another:
+  /// where row `row` of micro-batch `micro` of `rows` rows stands among the rows of the step.
+  int64_t rowOfStep(int64_t micro, int64_t rows, int64_t row) const { return (micro * rows + row) * ranks + rank; }
+};
+
 /// Values for all inputs of the graph, and what they count.
 struct Batch {
   std::vector<std::vector<std::byte>> inputs; ///< dense, in the order of InputMap::inputs
@@ -68,14 +76,15 @@ public:
 class RandomTokens : public BatchSource {
 public:
   /// Fails when the plan has inputs other than tokens and labels, or does not know its vocabulary.
-  static Result<RandomTokens> create(const InputMap &map, uint64_t seed);
+  static Result<RandomTokens> create(const InputMap &map, uint64_t seed, RankShare share = {});
   Status fill(int64_t step, int64_t micro, Batch &batch) override;
 
 private:
-  RandomTokens(const InputMap &map, uint64_t seed)
-      : map(map), seed(seed), window(static_cast<size_t>(map.length) + 1) {}
+  RandomTokens(const InputMap &map, uint64_t seed, RankShare share)
+      : map(map), seed(seed), share(share), window(static_cast<size_t>(map.length) + 1) {}
   InputMap map;
   uint64_t seed;
+  RankShare share;
   std::vector<int64_t> window; ///< T + 1 tokens, filled again for each row
 };
 

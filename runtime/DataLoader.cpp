@@ -41,17 +41,18 @@ Status DataLoader::checkIds(uint64_t first) const {
 
 Status DataLoader::fill(int64_t step, int64_t micro, Batch &batch) {
   int64_t epoch = step / numSteps;
-  uint64_t position = static_cast<uint64_t>((step % numSteps) * rowsPerStep() + micro * map.rows);
+  int64_t first = (step % numSteps) * rowsPerStep();
   Permutation shuffle(windows, mixBits(mixBits(options.seed) ^ static_cast<uint64_t>(epoch)));
   batch.numTokens = 0;
-  for (int64_t row = 0; row < map.rows; ++row, ++position) {
+  for (int64_t row = 0; row < map.rows; ++row) {
+    uint64_t position = static_cast<uint64_t>(first + options.share.rowOfStep(micro, map.rows, row));
     if (position >= windows) {
       LLMC_RETURN_IF_ERROR(storeRow(map, row, {}, batch));
       continue;
     }
-    uint64_t first = shuffle(position) * static_cast<uint64_t>(map.length);
-    LLMC_RETURN_IF_ERROR(file.read(first, window));
-    LLMC_RETURN_IF_ERROR(checkIds(first));
+    uint64_t token = shuffle(position) * static_cast<uint64_t>(map.length);
+    LLMC_RETURN_IF_ERROR(file.read(token, window));
+    LLMC_RETURN_IF_ERROR(checkIds(token));
     LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
     batch.numTokens += map.length;
   }

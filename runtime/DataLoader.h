@@ -1,6 +1,7 @@
 // Batches of a token file. Window k is tokens [kT, kT+T]; an epoch visits every window once, in an order that depends
-// on (seed, epoch) only; step s of an epoch takes the next rowsPerStep windows of that order, dealt to micro-batches
-// row by row. So the same windows make a step whatever the number of ranks or micro-batches that share it.
+// on (seed, epoch) only; step s of an epoch takes the next rowsPerStep windows of that order and deals them to the
+// ranks one by one, as PyTorch's DistributedSampler does. So the same windows make a step whatever the number of ranks
+// or micro-batches that share it.
 #pragma once
 
 #include "runtime/Batch.h"
@@ -10,9 +11,10 @@ namespace llmc {
 
 struct DataOptions {
   uint64_t seed = 0;
-  int64_t microBatches = 1; ///< micro-batches of a step, over all ranks
+  int64_t microBatches = 1; ///< of a rank's step
   bool dropLast =
       false; ///< leave out an epoch's last step when it is not full, instead of filling it with ignored labels
+  RankShare share = {};
 };
 
 class DataLoader : public BatchSource {
@@ -23,8 +25,8 @@ public:
   Status fill(int64_t step, int64_t micro, Batch &batch) override;
   std::optional<int64_t> stepsPerEpoch() const override { return numSteps; }
   uint64_t numWindows() const { return windows; }
-  /// Rows of a whole step: B x micro-batches.
-  int64_t rowsPerStep() const { return map.rows * options.microBatches; }
+  /// Rows of a whole step: B x micro-batches x ranks.
+  int64_t rowsPerStep() const { return map.rows * options.microBatches * options.share.ranks; }
 
 private:
   DataLoader(TokenFile file, const InputMap &map, const DataOptions &options)

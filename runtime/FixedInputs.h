@@ -8,9 +8,10 @@ namespace llmc {
 class FixedInputs : public BatchSource {
 public:
   /// Reads and checks the tensors: types (i64 and i32 stand for each other), shapes, ids inside the vocabulary. An
-  /// input whose first dimension is B holds microBatches x B rows, dealt in order; any other is the same for all
-  /// micro-batches.
-  static Result<FixedInputs> load(const std::string &path, const InputMap &map, int64_t microBatches);
+  /// input whose first dimension is B holds ranks x microBatches x B rows, dealt in the loader's order (RankShare); any
+  /// other is the same for all ranks and micro-batches.
+  static Result<FixedInputs> load(const std::string &path, const InputMap &map, int64_t microBatches,
+                                  RankShare share = {});
   Status fill(int64_t step, int64_t micro, Batch &batch) override;
 
 private:
