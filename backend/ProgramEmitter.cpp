@@ -2,6 +2,7 @@
 // Ranges say how long each piece of the arena holds values: a result written over an operand continues the operand's
 // range.
 #include "backend/ProgramEmitter.h"
+#include "backend/LaunchTraffic.h"
 #include "backend/StateEmitter.h"
 #include "ir/Views.h"
 
@@ -75,10 +76,8 @@ private:
     launch.name = nodeNames(source.getLoc());
     if (launch.name.empty())
       launch.name = source.getName().stripDialect().str();
-    for (Value operand : description.operands) {
+    for (Value operand : description.operands)
       launch.operands.push_back(operand ? bufferOf(operand) : BufferRef());
-      launch.bytes += double(launch.operands.back().bytes);
-    }
     if (auto fusion = fusions.find(&source); fusion != fusions.end())
       description.ints["entry"] = fusion->second;
     std::string unknown =
@@ -88,12 +87,13 @@ private:
                                   << "\": " << unknown;
     if (auto cost = dyn_cast<CostOpInterface>(source))
       launch.flops = cost.getFlops();
-    addRanges(source, launch);
+    launch.bytes = trafficBytes(launch);
+    addRanges(source, description, launch);
     program.launches.push_back(std::move(launch));
     return success();
   }
 
-  void addRanges(Operation &source, const Launch &launch) {
+  void addRanges(Operation &source, const LaunchDescription &description, const Launch &launch) {
     auto number = static_cast<uint32_t>(program.launches.size());
     for (Value operand : source.getOperands())
       if (auto range = rangeOf.find(rootOf(operand)); range != rangeOf.end())
@@ -107,11 +107,41 @@ private:
         continued = program.values.size();
         std::string name =
             source.getNumResults() == 1 ? launch.name : launch.name + ":" + std::to_string(result.getResultNumber());
-        program.values.push_back(
-            {name, isForward.contains(&source) ? "activations" : "gradients", buffer, number, number});
+        program.values.push_back({name, categoryOf(result, description), buffer, number, number});
       }
       rangeOf[result] = *continued;
     }
+  }
+
+  /// What a value of the arena is for. What a kernel only needs while it runs, and what only hands a sum on to the next
+  /// kernel, is workspace.
+  std::string categoryOf(OpResult result, const LaunchDescription &description) {
+    if (isWorkspace(result, description) || isPartialSum(result))
+      return "workspace";
+    return isForward.contains(result.getOwner()) ? "activations" : "gradients";
+  }
+
+  /// What is packed for a contraction, or what Kernels.def calls workspace.
+  static bool isWorkspace(OpResult result, const LaunchDescription &description) {
+    const KernelInfo *info = findKernel(description.kernel);
+    if (info->kind == KernelKind::Pack)
+      return true;
+    SmallVector<StringRef> names;
+    StringRef(info->operands).split(names, ' ', -1, /*KeepEmpty=*/false);
+    for (auto [name, operand] : llvm::zip(names, description.operands))
+      if (name == "workspace?" && operand == result)
+        return true;
+    return false;
+  }
+
+  /// A column reduction over several blocks of rows: another kernel sums the blocks (fusion_c2).
+  static bool isPartialSum(OpResult result) {
+    auto fusion = dyn_cast<FusionOp>(result.getOwner());
+    if (!fusion || fusion.getNumRowBlocks() == 1)
+      return false;
+    Operation *yielded = fusion.getBody().front().getTerminator()->getOperand(result.getResultNumber()).getDefiningOp();
+    auto axes = yielded ? yielded->getAttrOfType<DenseI64ArrayAttr>("axes") : nullptr;
+    return axes && !llvm::is_contained(axes.asArrayRef(), int64_t(fusion.getSpace().size()) - 1);
   }
 
   /// The range of the operand that a result replaces. A chain through llmc.empty starts with no range.
