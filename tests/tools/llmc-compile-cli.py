@@ -27,7 +27,7 @@ class LlmcCompile(ToolCase):
     def test_says_what_it_made(self):
         printed = self.succeed("m.onnx", "-o", "m.plan")
         for text in ["parameters: 16 tensors", "transformer.wte.weight", "input input_ids: tokens\n", "input targets: labels\n",
-                     "a step: ", "fusions: ", "FLOPs a token: ", "state: ", "step-fused: arena ", "above its lower bound",
+                     "a step: ", "fusions: ", "FLOPs a token: ", "state: ", "memory at the peak, MiB", "  step-fused ", "  workspace ",
                      "code: x86-64-v3 ", "import 0.", "m.plan: "]:
             self.assertIn(text, printed)
         self.assertEqual(self.files(), ["m.onnx", "m.plan"])
@@ -89,12 +89,13 @@ class LlmcCompile(ToolCase):
         refuse("--batch: Value 0 not in range 1 to 2147483647", "m.onnx", "-o", "x", "--batch", "0")
         for dim in ["T", "=3", "T=0", "T=x"]:
             refuse(f"--dim {dim}: expected NAME=N with N of 1 or more", "m.onnx", "-o", "x", "--dim", dim)
-        for flag in ["--bf16", "--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics", "--report"]:
+        for flag in ["--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics"]:
             refuse(f"{flag}: not built yet", "m.onnx", "-o", "x", flag)
             self.assertNotIn(flag, self.succeed("--help"))
         refuse("The following argument was not expected: --quick", "m.onnx", "-o", "x", "--quick")
         refuse("--output ./m.onnx and MODEL m.onnx are the same file", "m.onnx", "-o", "./m.onnx")
         refuse("--remarks m.onnx and MODEL m.onnx are the same file", "m.onnx", "-o", "x", "--remarks", "m.onnx")
+        refuse("--report x and --output x are the same file", "m.onnx", "-o", "x", "--report", "x")
         refuse("--remarks ./x and --output x are the same file", "m.onnx", "-o", "x", "--remarks", "./x")
 
     def test_no_output_replaces_external_data(self):
@@ -114,6 +115,9 @@ class LlmcCompile(ToolCase):
         refuse("no.onnx: cannot be read: No such file or directory", "no.onnx", "-o", "x")
         refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
         refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
+        refuse_report = self.run_tool("m.onnx", "-o", "x", "--report", "no/r.html", "--isa", ISAS[0])
+        self.assertEqual((refuse_report.returncode, refuse_report.stderr.decode()), (1, "llmc-compile: no/r.html: cannot create: No such file or directory\n"))
+        os.remove(self.path("x"))
         refuse("no/r: cannot create: No such file or directory", "m.onnx", "-o", "x", "--remarks", "no/r")
         refuse("m.onnx: --loss 'perplexity': there is no such output; there are 'loss', 'logits'",
                "m.onnx", "-o", "x", "--loss", "perplexity")

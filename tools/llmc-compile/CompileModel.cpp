@@ -6,6 +6,7 @@
 #include "tools/Outputs.h"
 #include "tools/Threads.h"
 #include "tools/llmc-compile/CompileReport.h"
+#include "tools/llmc-compile/GraphSnapshot.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/ThreadPool.h"
@@ -42,6 +43,9 @@ public:
     if (failed(model))
       return diagnostics.error(options.import.path + ": the import failed");
     LLMC_RETURN_IF_ERROR(checkOutputs(model->externalFiles));
+    if (!options.report.empty())
+      addGraph(extras.graphs, *model->module, "graph", /*isKernels=*/false, "model",
+               "The model's graph as it was imported.");
     Status passed = runPasses(*model->module);
     if (!options.remarks.empty()) // also where a pass failed: they say why
       LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
@@ -52,6 +56,8 @@ public:
     addSource(*model, *emitted);
     Status written = timed("write", [&] { return writePlan(options.output, emitted->plan, emitted->payload); });
     LLMC_RETURN_IF_ERROR(written);
+    if (!options.report.empty())
+      LLMC_RETURN_IF_ERROR(writeReport(*model, emitted->plan));
     report(*model, emitted->plan);
     return {};
   }
@@ -65,7 +71,8 @@ private:
     std::vector<NamedFile> inputs;
     for (const std::string &path : externalFiles)
       inputs.push_back({"the model's external data", path});
-    std::string conflict = outputConflict({{"--output", options.output}, {"--remarks", options.remarks}}, inputs);
+    std::string conflict = outputConflict(
+        {{"--output", options.output}, {"--remarks", options.remarks}, {"--report", options.report}}, inputs);
     return conflict.empty() ? Status() : Error{conflict};
   }
 
@@ -79,6 +86,8 @@ private:
     auto watch = std::make_unique<PassWatch>(record, DumpOptions{options.dumpFolder, options.dumpAfter});
     watch->dump("import", module);
     manager.addInstrumentation(std::move(watch));
+    if (!options.report.empty())
+      manager.addInstrumentation(std::make_unique<GraphWatch>(extras.graphs));
     if (failed(manager.run(module)))
       return diagnostics.error("pass " + record.current + " failed");
     return record.dumpStatus;
@@ -119,7 +128,25 @@ private:
     fmt::print("{}: {:.1f} MB\n", options.output, double(std::filesystem::file_size(options.output, error)) / 1e6);
   }
 
+  Status writeReport(const ImportedModel &model, const Plan &plan) {
+    addGraph(extras.graphs, *model.module, programKindName(ProgramKind::stepFused), /*isKernels=*/true,
+             "step after fusion", "The same step as it runs: every node is one launch.");
+    addCompilation(extras, model.ledger, record, diagnostics.getRemarks());
+    Result<PlanFile> file = PlanFile::open(options.output);
+    LLMC_RETURN_IF_ERROR(file);
+    Result<DeviceRates> device = findDevice("this", defaultThreads());
+    LLMC_RETURN_IF_ERROR(device);
+    PlanView view;
+    view.plan = &plan;
+    view.hash = file->hash();
+    view.sections = sectionsOf(*file);
+    view.targets = {&plan.targets.back()};
+    view.device = *device;
+    return writeReportPage(options.report, view, extras);
+  }
+
   const CompileOptions &options;
+  PageExtras extras;
   llvm::DefaultThreadPool pool;
   MLIRContext context;
   PassRecord record;

@@ -16,6 +16,7 @@ struct CompileOptions {
   std::string dumpFolder;             ///< "" or where each pass's result goes
   std::vector<std::string> dumpAfter; ///< passes whose result is printed
   std::string remarks;                ///< "" or the file of remarks
+  std::string report;                 ///< "" or the HTML page to write
   bool isVerbose = false;             ///< the whole ledger and all remarks on screen
 };
 

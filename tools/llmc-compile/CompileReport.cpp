@@ -1,8 +1,11 @@
 // Numbers come from the plan: what is printed is what will run.
 #include "tools/llmc-compile/CompileReport.h"
 
+#include "tools/report/PlanText.h"
+
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <sstream>
 
@@ -103,46 +106,22 @@ void printKernels(ModuleOp module, const Plan &plan, const std::vector<Remark> &
 
 //===-- Memory
 
-/// Dense bytes by category at the launch where most are alive.
-static std::map<std::string, uint64_t> peakByCategory(const Program &program) {
-  std::vector<int64_t> change(program.launches.size() + 1);
-  for (const ValueRange &value : program.values) {
-    change[value.firstLaunch] += int64_t(value.buffer.bytes);
-    change[value.lastLaunch + 1] -= int64_t(value.buffer.bytes);
-  }
-  int64_t live = 0, peak = -1;
-  uint32_t at = 0;
-  for (uint32_t launch = 0; launch < program.launches.size(); ++launch)
-    if ((live += change[launch]) > peak) {
-      peak = live;
-      at = launch;
-    }
-  std::map<std::string, uint64_t> bytes;
-  for (const ValueRange &value : program.values)
-    if (value.firstLaunch <= at && at <= value.lastLaunch)
-      bytes[value.category] += value.buffer.bytes;
-  return bytes;
+void printMemory(const Plan &plan) {
+  fmt::print("state: {:.1f} MiB; kept gradients {:.1f} MiB when accumulating\n{}", mib(plan.stateBytes),
+             mib(plan.gradientBytes), memoryTable(plan, plan.targets.front()));
 }
 
-void printMemory(const Plan &plan) {
-  std::map<StateKind, uint64_t> state;
-  for (const StateEntry &entry : plan.state)
-    if (entry.buffer.space == Space::state)
-      state[entry.kind] += entry.buffer.bytes;
-  fmt::print("state: {:.1f} MiB: parameters {:.1f}, optimizer {:.1f}, constants {:.1f}, inputs {:.1f}, outputs {:.1f}; "
-             "kept gradients {:.1f} when accumulating\n",
-             mib(plan.stateBytes), mib(state[StateKind::parameter]), mib(state[StateKind::moment]),
-             mib(state[StateKind::constant]), mib(state[StateKind::input]), mib(state[StateKind::output]),
-             mib(plan.gradientBytes));
-  for (const Program &program : plan.targets.front().programs) {
-    std::map<std::string, uint64_t> bytes = peakByCategory(program);
-    uint64_t bound = program.arenaLowerBoundBytes;
-    double above = bound == 0 ? 0 : 100 * (double(program.arenaBytes) / double(bound) - 1);
-    fmt::print(
-        "{:>12}: arena {:.1f} MiB, {:.2f}% above its lower bound; at the peak activations {:.1f}, gradients {:.1f}\n",
-        programKindName(program.kind), mib(program.arenaBytes), above, mib(bytes["activations"]),
-        mib(bytes["gradients"]));
+void addCompilation(PageExtras &extras, const Ledger &ledger, const PassRecord &record,
+                    const std::vector<Remark> &remarks) {
+  for (const LedgerEntry &entry : ledger.entries) {
+    std::string role = !entry.trains ? "constant: " + entry.reason : entry.decays ? "trains, decays" : "trains";
+    extras.ledger.push_back({entry.name, entry.storedType, fmt::format("{}", fmt::join(entry.shape, " x ")), role,
+                             fmt::format("{}", fmt::join(entry.uses, ", "))});
   }
+  for (auto [pass, seconds] : record.seconds)
+    extras.passSeconds.push_back({pass.str(), seconds});
+  for (const Remark &remark : remarks)
+    extras.remarks.push_back({remark.pass, remark.kind, remark.node, remark.message});
 }
 
 void printTimes(const PassRecord &record) {

@@ -5,6 +5,7 @@
 #include "runtime/Plan.h"
 #include "tools/llmc-compile/PassWatch.h"
 #include "tools/llmc-compile/Remarks.h"
+#include "tools/report/ReportPage.h"
 
 namespace llmc {
 
@@ -18,6 +19,9 @@ void printRemarks(const std::vector<Remark> &remarks);
 void printKernels(mlir::ModuleOp module, const Plan &plan, const std::vector<Remark> &remarks);
 /// Each program's memory at its peak, by category, against the lower bound.
 void printMemory(const Plan &plan);
+/// What only the compilation knows, for the page: the ledger, the time of each pass, the remarks.
+void addCompilation(PageExtras &extras, const Ledger &ledger, const PassRecord &record,
+                    const std::vector<Remark> &remarks);
 /// Seconds by pass, longest first.
 void printTimes(const PassRecord &record);
 

@@ -21,8 +21,7 @@ Example:
   llmc-compile gpt2.onnx --batch 4 --seq 256 --isa x86-64-v4 --remarks remarks.jsonl -o gpt2.plan)";
 
 /// Words of the command line that later versions take.
-constexpr const char *kReserved[] = {"--cubin", "--recompute",      "--memory", "--mesh",
-                                     "--zero",  "--check-numerics", "--report"};
+constexpr const char *kReserved[] = {"--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics"};
 
 struct Flags {
   llmc::CompileOptions compile;
@@ -113,6 +112,9 @@ void addDebugFlags(CLI::App &app, Flags &flags) {
       ->check(oneOf(passNames()));
   app.add_option("--remarks", flags.compile.remarks, "what each pass did and declined, one JSON a line")
       ->type_name("FILE");
+  app.add_option("--report", flags.compile.report,
+                 "an HTML page: the graph before and after fusion, kernels, memory over time, parameters, remarks")
+      ->type_name("FILE.html");
   app.add_flag("--verbose", flags.compile.isVerbose, "every parameter and remark on screen");
 }
 
@@ -135,8 +137,9 @@ std::string conflict(Flags &flags) {
   for (const std::string &pass : flags.compile.disabled)
     if (!llmc::isOptionalPass(pass))
       return fmt::format("--disable-pass {}: there is no plan without this pass", pass);
-  return llmc::outputConflict({{"--output", flags.compile.output}, {"--remarks", flags.compile.remarks}},
-                              {{"MODEL", flags.compile.import.path}});
+  return llmc::outputConflict(
+      {{"--output", flags.compile.output}, {"--remarks", flags.compile.remarks}, {"--report", flags.compile.report}},
+      {{"MODEL", flags.compile.import.path}});
 }
 
 } // namespace
