@@ -198,6 +198,16 @@ static void expectNear(const HostTensor &got, const HostTensor &want, double tol
     }
 }
 
+void forEachIsa(FusionOp fusion, function_ref<void(const CpuIsa &, GeneratedKernel)> run) {
+  for (const CpuIsa &isa : cpuIsas()) {
+    SCOPED_TRACE(isa.name);
+    FailureOr<CodeBlob> blob = compileFusions({fusion}, isa);
+    ASSERT_TRUE(succeeded(blob));
+    if (canRun(isa))
+      run(isa, ExecutableCode(*blob).entry(0));
+  }
+}
+
 void expectMatchesHost(const FusionSpec &spec) {
   OwningOpRef<ModuleOp> module = parseFusion(spec);
   ASSERT_TRUE(module) << spec.body;
@@ -207,19 +217,13 @@ void expectMatchesHost(const FusionSpec &spec) {
     inputs.push_back(randomTensor(cast<RankedTensorType>(input.getType()), spec, unsigned(inputs.size())));
   SmallVector<HostTensor> expected;
   ASSERT_TRUE(succeeded(fusion.evaluate(inputs, expected)));
-  for (const CpuIsa &isa : cpuIsas()) {
-    SCOPED_TRACE(isa.name);
-    FailureOr<CodeBlob> blob = compileFusions({fusion}, isa);
-    ASSERT_TRUE(succeeded(blob));
-    if (!canRun(isa))
-      continue;
-    ExecutableCode code(*blob);
-    std::vector<HostTensor> results = runFusion(fusion, spec, code.entry(0), inputs);
+  forEachIsa(fusion, [&](const CpuIsa &, GeneratedKernel kernel) {
+    std::vector<HostTensor> results = runFusion(fusion, spec, kernel, inputs);
     for (size_t i = 0; i < results.size(); ++i) {
       SCOPED_TRACE("result " + std::to_string(i));
       expectNear(results[i], expected[i], spec.tolerance, spec.leastScale);
     }
-  }
+  });
 }
 
 } // namespace llmc

@@ -42,6 +42,9 @@ HostTensor fromBytes(mlir::RankedTensorType type, const std::byte *bytes);
 std::vector<HostTensor> runFusion(FusionOp fusion, const FusionSpec &spec, GeneratedKernel kernel,
                                   const std::vector<HostTensor> &inputs);
 
+/// Compiles a fusion for each ISA level and calls `run` with the code of those that this machine has.
+void forEachIsa(FusionOp fusion, llvm::function_ref<void(const CpuIsa &, GeneratedKernel)> run);
+
 /// Compiles and runs a spec on each ISA level of this machine and expects the f64 values, to the type's rounding.
 void expectMatchesHost(const FusionSpec &spec);
 

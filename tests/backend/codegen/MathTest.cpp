@@ -49,15 +49,9 @@ TEST_P(MathTest, IsExactToUlps) {
                   .body = "%0 = llmc." + std::string(function.op) + " %a0 : " + type + "\nllmc.yield %0 : " + type,
                   .outputs = {element}};
   mlir::OwningOpRef<mlir::ModuleOp> module = parseFusion(spec);
-  for (const CpuIsa &isa : cpuIsas()) {
-    SCOPED_TRACE(isa.name);
-    mlir::FailureOr<CodeBlob> blob = compileFusions({fusionIn(*module)}, isa);
-    ASSERT_TRUE(mlir::succeeded(blob));
-    if (!canRun(isa))
-      continue;
-    ExecutableCode code(*blob);
+  forEachIsa(fusionIn(*module), [&](const CpuIsa &isa, GeneratedKernel kernel) {
     void *operands[] = {x.data(), y.data()};
-    code.entry(0)(operands, 0, 1, 0, int64_t(x.size()));
+    kernel(operands, 0, 1, 0, int64_t(x.size()));
     double worst = 0;
     float where = 0;
     for (size_t i = 0; i < x.size(); ++i)
@@ -65,7 +59,7 @@ TEST_P(MathTest, IsExactToUlps) {
         worst = ulps, where = x[i];
     EXPECT_LE(worst, function.largestUlp) << function.op << "(" << where << ")";
     RecordProperty(isa.name + "-ulp", std::to_string(worst));
-  }
+  });
 }
 
 double exactExp(double x) { return std::exp(x); }

@@ -40,15 +40,10 @@ TEST(Storage, Bf16RoundsToNearestEven) {
                           "xbf16>\nllmc.yield %0 : tensor<" + n + "xbf16>",
                   .outputs = {n + "xbf16"}};
   mlir::OwningOpRef<mlir::ModuleOp> module = parseFusion(spec);
-  for (const CpuIsa &isa : cpuIsas()) {
-    SCOPED_TRACE(isa.name);
-    mlir::FailureOr<CodeBlob> blob = compileFusions({fusionIn(*module)}, isa);
-    ASSERT_TRUE(mlir::succeeded(blob));
-    if (!canRun(isa))
-      continue;
+  forEachIsa(fusionIn(*module), [&](const CpuIsa &, GeneratedKernel kernel) {
     std::vector<uint16_t> y(x.size());
     void *operands[] = {x.data(), y.data()};
-    ExecutableCode(*blob).entry(0)(operands, 0, 1, 0, int64_t(x.size()));
+    kernel(operands, 0, 1, 0, int64_t(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       uint32_t bits = std::bit_cast<uint32_t>(x[i]);
       uint16_t expected = uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -57,7 +52,7 @@ TEST(Storage, Bf16RoundsToNearestEven) {
       else
         ASSERT_EQ(y[i], expected) << std::hex << bits;
     }
-  }
+  });
 }
 
 TEST(Storage, EveryCast) {
