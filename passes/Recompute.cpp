@@ -29,7 +29,10 @@ struct Candidate {
 
 class Recomputer {
 public:
-  Recomputer(ProgramOp program, const LaunchGraph &graph) : program(program), graph(graph) {}
+  Recomputer(ProgramOp program, const LaunchGraph &graph) : program(program), graph(graph) {
+    for (auto set : program.getBody().front().getOps<SetOp>())
+      sets[set.getVariableAttr().getAttr()] = set;
+  }
 
   void run() {
     sumLiveBytes();
@@ -117,7 +120,7 @@ private:
     if (!producer || isa<ScalarOp>(producer))
       return true;
     if (auto get = dyn_cast<GetOp>(producer))
-      return !isOverwritten(get.getVariable(), graph.getNodes()[candidate.firstLate].op);
+      return !isOverwritten(get.getVariableAttr().getAttr(), graph.getNodes()[candidate.firstLate].op);
     unsigned last = 0;
     for (OpOperand *use : usesOf(root)) {
       auto node = again.find(use->getOwner());
@@ -136,11 +139,12 @@ private:
   }
 
   /// Whether a variable's new value may lie in its memory before `at`.
-  bool isOverwritten(StringRef variable, Operation *at) {
-    return llvm::any_of(program.getBody().front().getOps<SetOp>(), [&](SetOp set) {
-      Operation *writer = rootOf(set.getValue()).getDefiningOp();
-      return set.getVariable() == variable && (set->isBeforeInBlock(at) || (writer && writer->isBeforeInBlock(at)));
-    });
+  bool isOverwritten(StringAttr variable, Operation *at) const {
+    SetOp set = sets.lookup(variable);
+    if (!set)
+      return false;
+    Operation *writer = rootOf(set.getValue()).getDefiningOp();
+    return set->isBeforeInBlock(at) || (writer && writer->isBeforeInBlock(at));
   }
 
   void computeAgain(Candidate &candidate) {
@@ -169,7 +173,8 @@ private:
 
   ProgramOp program;
   const LaunchGraph &graph;
-  SmallVector<int64_t> live; ///< bytes by node
+  DenseMap<StringAttr, SetOp> sets; ///< by variable, which a program sets once at most
+  SmallVector<int64_t> live;        ///< bytes by node
   DenseSet<Value> done;
   DenseMap<Operation *, unsigned> again; ///< launches of this pass, with the node that each stands before
 };
