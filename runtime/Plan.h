@@ -89,16 +89,26 @@ inline constexpr std::array<const char *, 14> kScalarNames = {"lr",
                                                               "one_minus_beta1",
                                                               "one_minus_beta2"};
 
+/// Where the rows of a piece lie in the memory of the larger value that it is a part of: counts of elements, for the
+/// piece's gradient too.
+struct PieceRows {
+  uint64_t length = 0; ///< elements of a row, which follow each other; 0: the value is no piece
+  uint64_t stride = 0; ///< from one row's first element to the next's
+  bool operator==(const PieceRows &) const = default;
+};
+
 /// One named value of the state space.
 struct StateEntry {
   std::string name; ///< a parameter's name as the ledger prints it; an input's or output's name in the graph
   StateKind kind = StateKind::parameter;
   ElementType type = ElementType::f32;
   std::vector<int64_t> shape;
-  BufferRef buffer;
+  BufferRef buffer; ///< of a piece: where its first row starts, at any element, and the bytes of all its rows
+  PieceRows rows;   ///< parameters and moments that the step keeps merged with others (Q, K and V)
   bool decays = false;     ///< parameters: weight decay applies
   uint64_t fileOffset = 0; ///< parameters and constants: first byte in the weights section (row-major, `type`)
-  BufferRef gradient;      ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program
+  BufferRef gradient;      ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program;
+                           ///< of a piece, in rows as `buffer`
   std::string role; ///< inputs: "tokens", "labels", "labels_unshifted" or "" ; outputs: "loss", "logits", "grad_norm"
                     ///< or ""
   int64_t vocabulary = 0;     ///< inputs with role tokens or labels: valid ids are [0, vocabulary)

@@ -64,6 +64,32 @@ static Status checkBuffer(const BufferRef &buffer, const Spaces &spaces) {
   return {};
 }
 
+/// The rows of a piece: where they lie, dense they are `buffer.bytes`.
+static Status checkRows(const StateEntry &entry, const BufferRef &buffer, uint64_t elementSize, const Spaces &spaces) {
+  auto [length, stride] = entry.rows;
+  uint64_t elements = buffer.bytes / elementSize;
+  if (length == 0 || stride < length || stride > kMaxSpaceBytes || elements == 0 || elements % length != 0)
+    return Error{fmt::format("{} elements in rows of {}, {} apart", elements, length, stride)};
+  uint64_t rows = elements / length, bytes = 0, size = spaces.size(buffer.space);
+  if (buffer.offset % elementSize != 0)
+    return Error{
+        fmt::format("offset {} of a piece is not a multiple of its elements' {} bytes", buffer.offset, elementSize)};
+  if (__builtin_mul_overflow(rows - 1, stride * elementSize, &bytes) || bytes > kMaxSpaceBytes ||
+      !inside(buffer.offset, bytes + length * elementSize, size))
+    return Error{fmt::format("{} rows of {} elements, {} apart, at {} exceed the {} of {} bytes", rows, length, stride,
+                             buffer.offset, spaceName(buffer.space), size)};
+  return {};
+}
+
+/// Where a value of the state or its gradient lies.
+static Status checkPlace(const StateEntry &entry, const BufferRef &buffer, uint64_t elementSize, const Spaces &spaces) {
+  if (entry.rows == PieceRows{})
+    return checkBuffer(buffer, spaces);
+  if (entry.kind != StateKind::parameter && entry.kind != StateKind::moment)
+    return Error{"only parameters and moments are pieces of others"};
+  return checkRows(entry, buffer, elementSize, spaces);
+}
+
 static Status checkRole(const StateEntry &entry) {
   auto isOneOf = [&](std::initializer_list<const char *> roles) {
     return std::find(roles.begin(), roles.end(), entry.role) != roles.end();
@@ -101,7 +127,7 @@ static Status checkGradient(const StateEntry &entry, uint64_t elements, const Sp
   if (entry.gradient.bytes != elements * sizeof(float))
     return Error{fmt::format("gradient has {} bytes, {} elements of f32 need {}", entry.gradient.bytes, elements,
                              elements * sizeof(float))};
-  return checkBuffer(entry.gradient, spaces);
+  return checkPlace(entry, entry.gradient, sizeof(float), spaces);
 }
 
 /// Outputs that every program may have to give are not.
@@ -122,7 +148,7 @@ static Status checkEntry(const StateEntry &entry, const Spaces &spaces, uint64_t
     return Error{fmt::format("has {} bytes, {} elements of {} need {}", entry.buffer.bytes, *elements,
                              elementTypeName(entry.type), *elements * elementBytes(entry.type))};
   if (!isInForwardArena(entry))
-    LLMC_RETURN_IF_ERROR(checkBuffer(entry.buffer, spaces));
+    LLMC_RETURN_IF_ERROR(checkPlace(entry, entry.buffer, elementBytes(entry.type), spaces));
   LLMC_RETURN_IF_ERROR(checkGradient(entry, *elements, spaces));
   LLMC_RETURN_IF_ERROR(checkRole(entry));
   if (entry.kind == StateKind::scalar)

@@ -64,6 +64,8 @@ static void toProto(const StateEntry &entry, proto::StateEntry &message) {
   message.set_role(entry.role);
   message.set_vocabulary(entry.vocabulary);
   message.set_ignore_index(entry.ignoreIndex);
+  message.set_row_length(entry.rows.length);
+  message.set_row_stride(entry.rows.stride);
 }
 
 static Status fromProto(const proto::StateEntry &message, StateEntry &entry) {
@@ -75,6 +77,7 @@ static Status fromProto(const proto::StateEntry &message, StateEntry &entry) {
   entry.decays = message.decays();
   entry.fileOffset = message.file_offset();
   LLMC_RETURN_IF_ERROR(fromProto(message.gradient(), entry.gradient));
+  entry.rows = {message.row_length(), message.row_stride()};
   entry.role = message.role();
   entry.vocabulary = message.vocabulary();
   entry.ignoreIndex = message.ignore_index();

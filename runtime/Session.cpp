@@ -1,6 +1,7 @@
 // Opening in the order choose, allocate, load, prepare; nothing is allocated afterwards.
 #include "runtime/Session.h"
 
+#include "runtime/PieceRuns.h"
 #include "runtime/StateLoader.h"
 
 #include <algorithm>
@@ -201,16 +202,24 @@ Status Session::run(ProgramKind kind) {
 
 Result<double> Session::readScalar(const StateEntry *entry) const {
   float value = 0;
-  LLMC_RETURN_IF_ERROR(read(entry->buffer, 0, std::as_writable_bytes(std::span(&value, 1))));
+  LLMC_RETURN_IF_ERROR(read(*entry, 0, std::as_writable_bytes(std::span(&value, 1))));
   return static_cast<double>(value);
 }
 
-Status Session::read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const {
-  const std::byte *space = buffer.space == Space::gradients ? spaces.gradients
-                           : buffer.space == Space::arena   ? spaces.arena
-                                                            : spaces.state;
-  assert((space || dst.empty()) && offset + dst.size() <= buffer.bytes);
-  return device.copyOut(dst, space + buffer.offset + offset);
+Status Session::read(const StateEntry &entry, uint64_t offset, std::span<std::byte> dst) const {
+  const std::byte *space = entry.buffer.space == Space::arena ? spaces.arena : spaces.state;
+  assert((space || dst.empty()) && offset + dst.size() <= entry.buffer.bytes);
+  return forEachRun(entry.rows, elementBytes(entry.type), offset, dst.size(), [&](const PieceRun &run) {
+    return device.copyOut(dst.subspan(run.value - offset, run.bytes), space + entry.buffer.offset + run.memory);
+  });
+}
+
+Status Session::readGradient(const StateEntry &parameter, uint64_t offset, std::span<std::byte> dst) const {
+  assert(spaces.gradients && offset + dst.size() <= parameter.gradient.bytes);
+  return forEachRun(parameter.rows, sizeof(float), offset, dst.size(), [&](const PieceRun &run) {
+    return device.copyOut(dst.subspan(run.value - offset, run.bytes),
+                          spaces.gradients + parameter.gradient.offset + run.memory);
+  });
 }
 
 Result<double> Session::scaleOf(std::span<const Batch> batches) const {

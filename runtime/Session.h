@@ -56,11 +56,15 @@ public:
   /// Runs the forward program on each batch: outputs() then hold what it computed of the last. The loss, as the mean
   /// over all their labels.
   Result<double> forward(std::span<const Batch> batches, const HyperParameters &hyper);
-  /// The gradients of step `number` before clipping, left in the gradients' space for read(); weights stay as they are.
+  /// The gradients of step `number` before clipping, left in the gradients' space for readGradient(); weights stay as
+  /// they are.
   Status gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
 
-  /// Copies bytes [offset, offset + dst.size()) of a buffer of the state, the gradients or outputs() to the host.
-  Status read(const BufferRef &buffer, uint64_t offset, std::span<std::byte> dst) const;
+  /// Copies bytes [offset, offset + dst.size()) of a value of the state, or of one of outputs(), to the host; those of
+  /// a piece in its own dense order.
+  Status read(const StateEntry &entry, uint64_t offset, std::span<std::byte> dst) const;
+  /// The same of a parameter's gradient, which is f32.
+  Status readGradient(const StateEntry &parameter, uint64_t offset, std::span<std::byte> dst) const;
   /// Values that the forward program writes: outputs of the graph, the loss among them. To be read before another
   /// program runs.
   std::vector<const StateEntry *> outputs() const;

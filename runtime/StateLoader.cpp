@@ -3,6 +3,8 @@
 // reads.
 #include "runtime/StateLoader.h"
 
+#include "runtime/PieceRuns.h"
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -66,8 +68,12 @@ private:
       const StateEntry &entry = **first;
       uint64_t begin = std::max(chunkBegin, entry.fileOffset);
       uint64_t end = std::min(chunkEnd, entry.fileOffset + entry.buffer.bytes);
-      LLMC_RETURN_IF_ERROR(device.copyIn(state + entry.buffer.offset + (begin - entry.fileOffset),
-                                         chunk->subspan(begin - chunkBegin, end - begin)));
+      auto copyRun = [&](const PieceRun &run) {
+        return device.copyIn(state + entry.buffer.offset + run.memory,
+                             chunk->subspan(entry.fileOffset + run.value - chunkBegin, run.bytes));
+      };
+      LLMC_RETURN_IF_ERROR(
+          forEachRun(entry.rows, elementBytes(entry.type), begin - entry.fileOffset, end - begin, copyRun));
     }
     return {};
   }

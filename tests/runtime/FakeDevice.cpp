@@ -64,6 +64,11 @@ template <typename T> T *at(const DeviceSpaces &spaces, const BufferRef &buffer)
   return reinterpret_cast<T *>(base + buffer.offset);
 }
 
+/// Where element i of a value lies.
+uint64_t placeOf(const PieceRows &rows, uint64_t i) {
+  return rows.length == 0 ? i : i / rows.length * rows.stride + i % rows.length;
+}
+
 class FakeProgram : public PreparedProgram {
 public:
   FakeProgram(const Plan &plan, const Program &program, const DeviceSpaces &spaces, FakeDevice::Log &log)
@@ -108,9 +113,9 @@ private:
         at<float>(spaces, entry.buffer)[i] = static_cast<float>(i);
       for (uint64_t i = 0; entry.kind == StateKind::parameter && i < elements; ++i) {
         if (run.kind == ProgramKind::accumulate)
-          at<float>(spaces, entry.gradient)[i] += run.scalar("loss_scale");
+          at<float>(spaces, entry.gradient)[placeOf(entry.rows, i)] += run.scalar("loss_scale");
         if (updates)
-          at<float>(spaces, entry.buffer)[i] -= run.scalar("lr");
+          at<float>(spaces, entry.buffer)[placeOf(entry.rows, i)] -= run.scalar("lr");
       }
     }
   }

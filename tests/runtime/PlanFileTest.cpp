@@ -45,6 +45,7 @@ TEST(PlanFile, ReadsBackWhatWasWritten) {
   for (size_t i = 0; i < plan.state.size(); ++i) {
     EXPECT_EQ(plan.state[i].name, tiny.plan.state[i].name);
     EXPECT_EQ(plan.state[i].buffer, tiny.plan.state[i].buffer);
+    EXPECT_EQ(plan.state[i].rows, tiny.plan.state[i].rows);
     EXPECT_EQ(plan.state[i].gradient, tiny.plan.state[i].gradient);
     EXPECT_EQ(plan.state[i].shape, tiny.plan.state[i].shape);
     EXPECT_EQ(plan.state[i].ignoreIndex, tiny.plan.state[i].ignoreIndex);
@@ -104,7 +105,7 @@ TEST(PlanFile, RefusesTruncatedForeignAndLongerFiles) {
   EXPECT_THAT(message(folder.path("")), HasSubstr("not a regular file"));
   std::string newer = content;
   newer[8] = 9;
-  EXPECT_THAT(message(folder.write("newer.plan", newer)), HasSubstr("plan version 9, this build reads version 1"));
+  EXPECT_THAT(message(folder.write("newer.plan", newer)), HasSubstr("plan version 9, this build reads version 2"));
 }
 
 TEST(PlanFile, WeightsSpanSeveralChunks) {
@@ -174,6 +175,19 @@ const Fault kFaults[] = {
     {"overlap in the file", [](TinyPlan &t) { t.entry("bias").fileOffset = 64; }},
     {"gradient has 8 bytes", [](TinyPlan &t) { t.entry("bias").gradient.bytes = 8; }},
     {"gradients' space", [](TinyPlan &t) { t.entry("bias").gradient.space = Space::state; }},
+    {"20 elements in rows of 0, 4 apart", [](TinyPlan &t) { t.entry("table").rows = {0, 4}; }},
+    {"20 elements in rows of 3, 4 apart", [](TinyPlan &t) { t.entry("table").rows = {3, 4}; }},
+    {"20 elements in rows of 4, 2 apart", [](TinyPlan &t) { t.entry("table").rows = {4, 2}; }},
+    {"5 rows of 4 elements, 1073741824 apart, at 0 exceed the state",
+     [](TinyPlan &t) { t.entry("table").rows = {4, 1 << 30}; }},
+    {"in rows of 4, 18446744073709551615 apart", [](TinyPlan &t) { t.entry("table").rows = {4, ~0ull}; }},
+    {"5 rows of 4 elements, 24 apart, at 0 exceed the gradients", [](TinyPlan &t) { t.entry("table").rows = {4, 24}; }},
+    {"offset 2 of a piece is not a multiple of its elements' 4 bytes",
+     [](TinyPlan &t) {
+       t.entry("bias").rows = {4, 4};
+       t.entry("bias").buffer.offset = 2;
+     }},
+    {"only parameters and moments are pieces", [](TinyPlan &t) { t.entry("mask").rows = {3, 3}; }},
     {"exceed the gradients", [](TinyPlan &t) { t.entry("bias").gradient.offset = t.plan.gradientBytes; }},
     {"unknown role 'token'", [](TinyPlan &t) { t.entry("idx").role = "token"; }},
     {"must be i64 or i32, found f64", [](TinyPlan &t) { t.entry("idx").type = ElementType::f64; }},

@@ -51,7 +51,7 @@ protected:
   std::vector<float> parameter(const char *name) {
     StateEntry &entry = tiny.entry(name);
     std::vector<float> values(entry.buffer.bytes / 4);
-    EXPECT_TRUE(session->read(entry.buffer, 0, std::as_writable_bytes(std::span(values))));
+    EXPECT_TRUE(session->read(entry, 0, std::as_writable_bytes(std::span(values))));
     return values;
   }
 
@@ -115,6 +115,20 @@ TEST_F(SessionTest, LoadsWeightsAndCode) {
   EXPECT_EQ(parameter("bias"), tiny.bias);
   EXPECT_EQ(parameter("mask"), tiny.mask);
   EXPECT_EQ(log.code, tiny.code);
+}
+
+TEST_F(SessionTest, LoadsWeightsOfSeveralChunks) {
+  tiny.mask.resize(2 * kWeightsChunkBytes / sizeof(float) + 100);
+  for (size_t i = 0; i < tiny.mask.size(); ++i)
+    tiny.mask[i] = static_cast<float>(i);
+  StateEntry &mask = tiny.entry("mask");
+  mask.shape = {static_cast<int64_t>(tiny.mask.size())};
+  mask.buffer = {Space::state, tiny.plan.stateBytes, tiny.mask.size() * sizeof(float)};
+  tiny.plan.stateBytes += (mask.buffer.bytes + 63) / 64 * 64;
+  ASSERT_TRUE(open({.threads = 2}));
+  EXPECT_EQ(parameter("table"), tiny.table);
+  EXPECT_EQ(parameter("bias"), tiny.bias);
+  EXPECT_TRUE(parameter("mask") == tiny.mask);
 }
 
 TEST_F(SessionTest, RefusesDamagedWeights) {
@@ -234,6 +248,43 @@ TEST_F(SessionTest, ExportsGradientsOutputsAndWeights) {
   auto weights = SafetensorsFile::open(folder.path("weights.safetensors"));
   ASSERT_TRUE(weights);
   EXPECT_EQ(std::memcmp(weights->find("table")->bytes.data(), tiny.table.data(), 80), 0);
+}
+
+/// The table (5, 4) and the bias as (2, 2) become columns 0 to 3 and 4 to 5 of rows of six.
+TEST_F(SessionTest, LoadsAndExportsPiecesOfALargerValue) {
+  auto cut = [&](const char *name, uint64_t firstColumn, uint64_t columns) {
+    StateEntry &entry = tiny.entry(name);
+    entry.buffer.offset = tiny.plan.stateBytes + firstColumn * 4;
+    entry.gradient.offset = tiny.plan.gradientBytes + firstColumn * 4;
+    entry.rows = {columns, 6};
+  };
+  cut("table", 0, 4);
+  cut("bias", 4, 2);
+  tiny.entry("bias").shape = {2, 2};
+  tiny.plan.stateBytes += 128;
+  tiny.plan.gradientBytes += 128;
+  Status status = open({.microBatches = 2, .needsGradients = true});
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(parameter("table"), tiny.table);
+  EXPECT_EQ(parameter("bias"), tiny.bias);
+  std::array<float, 3> part;
+  ASSERT_TRUE(session->read(tiny.entry("table"), 7 * 4, std::as_writable_bytes(std::span(part))));
+  EXPECT_THAT(part, ElementsAre(tiny.table[7], tiny.table[8], tiny.table[9]));
+
+  std::vector<Batch> batches = {batch({1, 1, 1, 1, -1, -1}), batch({1, 1, 1, 1, -1, -1})};
+  ASSERT_TRUE(session->gradients(batches, 1, {}));
+  ASSERT_TRUE(exportGradients(*session, folder.path("grads.safetensors")));
+  ASSERT_TRUE(exportWeights(*session, folder.path("weights.safetensors")));
+  auto grads = SafetensorsFile::open(folder.path("grads.safetensors"));
+  ASSERT_TRUE(grads) << grads.error().message;
+  std::vector<float> expected(20, 0.25f);
+  EXPECT_EQ(std::memcmp(grads->find("table")->bytes.data(), expected.data(), 80), 0);
+  EXPECT_EQ(std::memcmp(grads->find("bias")->bytes.data(), expected.data(), 16), 0);
+  auto weights = SafetensorsFile::open(folder.path("weights.safetensors"));
+  ASSERT_TRUE(weights) << weights.error().message;
+  EXPECT_THAT(weights->find("table")->shape, ElementsAre(5, 4));
+  EXPECT_EQ(std::memcmp(weights->find("table")->bytes.data(), tiny.table.data(), 80), 0);
+  EXPECT_EQ(std::memcmp(weights->find("bias")->bytes.data(), tiny.bias.data(), 16), 0);
 }
 
 TEST_F(SessionTest, PassesADevicesErrorUp) {
