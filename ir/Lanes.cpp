@@ -5,6 +5,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace llmc {
@@ -76,9 +78,18 @@ Lanes cos(Lanes a) { return unary<math::CosOp>(a); }
 Lanes abs(Lanes a) { return a.isFloat() ? unary<math::AbsFOp>(a) : unary<math::AbsIOp>(a); }
 Lanes floor(Lanes a) { return unary<math::FloorOp>(a); }
 Lanes round(Lanes a) { return unary<math::RoundEvenOp>(a); }
-// For a > 0; 0 at 0 with b > 0, NaN below. Exponents that are small integers never come here: PowOp's canonicalizer
-// takes them.
-Lanes pow(Lanes a, Lanes b) { return select(equal(a, a.constant(0)), a, exp(b * log(a))); }
+// Of |a|, with the sign that an integer b gives a negative a. Constant exponents that are small integers or halves come
+// here only where PowOp's canonicalizer does not run.
+Lanes pow(Lanes a, Lanes b) {
+  Lanes isInteger = equal(floor(b), b);
+  Lanes isOdd = logicalAnd(isInteger, logicalNot(equal(floor(b * 0.5) * 2.0, b)));
+  Lanes magnitude = exp(b * log(abs(a)));
+  Lanes negative = select(isInteger, select(isOdd, -magnitude, magnitude), std::numeric_limits<double>::quiet_NaN());
+  Lanes pole = select(isOdd, 1.0 / a, std::numeric_limits<double>::infinity());
+  Lanes atZero = select(less(b, 0), pole, 0.0);
+  Lanes power = select(equal(a, a.constant(0)), atZero, select(less(a, 0), negative, magnitude));
+  return select(equal(b, b.constant(0)), 1.0, power);
+}
 
 Lanes max(Lanes a, Lanes b) { return binary<arith::MaximumFOp, arith::MaxSIOp>(a, b); }
 Lanes min(Lanes a, Lanes b) { return binary<arith::MinimumFOp, arith::MinSIOp>(a, b); }

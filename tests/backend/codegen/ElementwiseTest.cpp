@@ -103,6 +103,19 @@ TEST(Elementwise, IntegersAreExact) {
     }
 }
 
+TEST(Elementwise, IntegerPowersOfNegativeNumbersAndOfZero) {
+  expectMatchesHost({.space = {5, 23},
+                     .inputs = {"5x23xf32", "5x23xf32"},
+                     .body = R"(%0 = llmc.round %a1 : tensor<5x23xf32>
+                                %1 = llmc.pow %a0, %0 : (tensor<5x23xf32>, tensor<5x23xf32>) -> tensor<5x23xf32>
+                                %2 = llmc.round %a0 : tensor<5x23xf32>
+                                %3 = llmc.pow %2, %0 : (tensor<5x23xf32>, tensor<5x23xf32>) -> tensor<5x23xf32>
+                                llmc.yield %1, %3 : tensor<5x23xf32>, tensor<5x23xf32>)",
+                     .outputs = {"5x23xf32", "5x23xf32"},
+                     .low = -3.4,
+                     .high = 3.4});
+}
+
 TEST(Elementwise, LabelsAgainstColumns) {
   expectMatchesHost({.space = {5, 23},
                      .inputs = {"5x23xf32", "5x1xi64"},
