@@ -3,6 +3,8 @@
 // are written out.
 #include "backend/StateEmitter.h"
 
+#include "ir/Piece.h"
+
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
@@ -50,6 +52,9 @@ public:
     emitted.plan.stateBytes = bytesOf("llmc.state_bytes");
     emitted.plan.gradientBytes = bytesOf("llmc.gradient_bytes");
     for (auto variable : module.getOps<VariableOp>())
+      if (std::optional<Piece> piece = pieceOf(variable))
+        wholes.insert(piece->whole.getAttr());
+    for (auto variable : module.getOps<VariableOp>())
       if (failed(addVariable(variable)))
         return failure();
     for (auto program : module.getOps<ProgramOp>()) {
@@ -70,15 +75,19 @@ public:
 private:
   LogicalResult addVariable(VariableOp variable) {
     StringRef kind = variable.getKind();
-    if (kind == "gradient")
-      return success();
-    StateKind stateKind = kind == "parameter"  ? StateKind::parameter
-                          : kind == "constant" ? StateKind::constant
-                                               : StateKind::moment;
-    StateEntry entry = makeEntry(variable.getSymName(), stateKind, variable.getType(), placeOf(variable));
+    if (kind == "gradient" || isWhole(variable))
+      return success(); // a whole is known by its parts
+    StateKind stateKind = kind == "constant" ? StateKind::constant
+                          : kind == "moment" ? StateKind::moment
+                                             : StateKind::parameter;
+    std::optional<Piece> piece = pieceOf(variable);
+    VariableOp whole = piece ? symbols.lookup<VariableOp>(piece->whole.getAttr()) : variable;
+    StateEntry entry = makeEntry(variable.getSymName(), stateKind, variable.getType(), placeOf(whole));
     entry.decays = variable.getDecays();
-    if (auto gradient = symbols.lookup<VariableOp>((variable.getSymName() + "/gradient").str()))
+    if (VariableOp gradient = stateOf(whole, "gradient"))
       entry.gradient = placeOf(gradient);
+    if (piece)
+      cutOut(entry, whole, *piece);
     if (stateKind != StateKind::moment) {
       FailureOr<std::span<const std::byte>> bytes = valueBytes(variable);
       if (failed(bytes))
@@ -88,7 +97,47 @@ private:
       weightsEnd = (weightsEnd + bytes->size() + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment;
     }
     emitted.plan.state.push_back(std::move(entry));
+    for (StringRef moment : {"m", "v"})
+      if (VariableOp ofWhole = piece ? stateOf(whole, moment) : VariableOp())
+        addMoment((variable.getSymName() + "/" + moment).str(), variable.getType(), ofWhole, *piece);
     return success();
+  }
+
+  /// A part has moments of its own in the plan, however the step keeps them.
+  void addMoment(const std::string &name, Type type, VariableOp ofWhole, const Piece &piece) {
+    StateEntry entry = makeEntry(name, StateKind::moment, type, placeOf(ofWhole));
+    cutOut(entry, ofWhole, piece);
+    emitted.plan.state.push_back(std::move(entry));
+  }
+
+  VariableOp stateOf(VariableOp parameter, StringRef what) const {
+    return symbols.lookup<VariableOp>((parameter.getSymName() + "/" + what).str());
+  }
+
+  /// Whether its parts, or the parameter's whose moment it is, stand for it.
+  bool isWhole(VariableOp variable) {
+    StringRef name = variable.getSymName();
+    if (variable.getKind() == "moment")
+      name = name.rsplit('/').first;
+    return wholes.contains(StringAttr::get(module.getContext(), name));
+  }
+
+  /// From the place of a whole to that of its piece: rows, as many as the dimensions before the axis have indices.
+  static void cutOut(StateEntry &entry, VariableOp whole, const Piece &piece) {
+    auto wholeType = cast<RankedTensorType>(whole.getType());
+    auto elementsFrom = [&](ArrayRef<int64_t> shape) {
+      return uint64_t(ShapedType::getNumElements(shape.drop_front(piece.axis)));
+    };
+    uint64_t inner = uint64_t(ShapedType::getNumElements(wholeType.getShape().drop_front(piece.axis + 1)));
+    entry.rows = {elementsFrom(entry.shape), elementsFrom(wholeType.getShape())};
+    uint64_t first = uint64_t(piece.start) * inner, elements = uint64_t(ShapedType::getNumElements(entry.shape));
+    auto cut = [&](BufferRef &buffer, uint64_t elementSize) {
+      buffer.offset += first * elementSize;
+      buffer.bytes = elements * elementSize;
+    };
+    cut(entry.buffer, elementBytes(entry.type));
+    if (entry.gradient.space != Space::none)
+      cut(entry.gradient, sizeof(float));
   }
 
   static BufferRef placeOf(VariableOp variable) {
@@ -198,6 +247,7 @@ private:
   EmittedPlan &emitted;
   SymbolTable symbols;
   uint64_t weightsEnd = 0;
+  DenseSet<StringAttr> wholes; ///< parameters that others are pieces of
   std::vector<StateEntry> inputs, scalars, outputs;
 };
 

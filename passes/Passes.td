@@ -44,6 +44,16 @@ def FlattenRows : Llmc_Pass<"flatten-rows"> {
     Before: `add(reshape(%mm : 6x8 -> 2x3x8), %x : 2x3x8)`. After: `reshape(add(%mm, reshape(%x)))`.
   }];
 }
+def MergeProjections : Llmc_Pass<"merge-projections"> {
+  let summary = "make the contractions that compute one attention's queries, keys and values from one input a single "
+                "one";
+  let description = [{
+    Their weights and biases become pieces of one parameter, which has the gradient, the moments and the update; the
+    plan still names, stores and exports the pieces. Before: `attention(matmul(%x, @q), matmul(%x, @k),
+    matmul(%x, @v))`. After: `attention(matmul(%x, @qkv))`, and @k is
+    a "part" with `llmc.piece = {axis = 1, of = @qkv, start = 384}`.
+  }];
+}
 
 //===-- Training step
 

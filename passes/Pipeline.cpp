@@ -43,6 +43,8 @@ static ArrayRef<Step> steps() {
       {"cse", true, createCse},
       {"flatten-rows", true, [](const PipelineOptions &) { return createFlattenRows(); }},
       {"canonicalize", true, createCanonicalize},
+      // Once products, biases and norms are on rows, those that share an input are seen.
+      {"merge-projections", true, [](const PipelineOptions &) { return createMergeProjections(); }},
       // The step. No cse from here on: what the backward pass computes again must not become what the forward pass
       // keeps.
       {"scale-loss", false, [](const PipelineOptions &) { return createScaleLoss(); }},

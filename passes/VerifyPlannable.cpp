@@ -1,6 +1,7 @@
 // Walks each program as the device will run it and keeps account of what every byte holds. What a launch reads must
 // still be there, what it writes may touch an operand only where its kernel allows that, and at the end every variable
 // and result must be in its place.
+#include "ir/Piece.h"
 #include "passes/Memory.h"
 #include "passes/MemoryContents.h"
 #include "passes/Passes.h"
@@ -82,6 +83,8 @@ private:
   /// Variables and inputs hold their values when the program starts.
   LogicalResult enter() {
     for (auto variable : module.getOps<VariableOp>()) {
+      if (pieceOf(variable))
+        continue; // it lies in another variable
       auto place = variable->getAttrOfType<BufferAttr>("llmc.buffer");
       if (!place)
         return variable.emitOpError() << "has no buffer";
@@ -188,7 +191,8 @@ private:
         return exit->emitOpError() << "result " << operand.getOperandNumber() << " does not lie in the state";
     }
     for (auto variable : module.getOps<VariableOp>())
-      if (!contents.holds(variablePlaces[variable.getSymNameAttr()], current[variable.getSymNameAttr()]))
+      if (!pieceOf(variable) &&
+          !contents.holds(variablePlaces[variable.getSymNameAttr()], current[variable.getSymNameAttr()]))
         return exit->emitOpError() << "variable " << variable.getSymNameAttr()
                                    << " does not hold its value at the end of the program";
     for (BlockArgument argument : program.getBody().getArguments())

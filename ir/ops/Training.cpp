@@ -1,5 +1,6 @@
 // Programs, variables and the optimizer. A program is a function whose kind stands after its name; the optimizers and
 // the gradient norm are small ops that the fusion pass gathers, in the order of operations of torch.optim.
+#include "ir/Piece.h"
 #include "ir/ops/Rows.h"
 
 #include "mlir/IR/Builders.h"
@@ -11,16 +12,65 @@ namespace llmc {
 
 //===-- variable, get and set
 
+static constexpr StringLiteral kPieceName = "llmc.piece";
+
+/// The attribute read; nothing where it is no piece.
+static std::optional<Piece> readPiece(Attribute attribute) {
+  auto fields = dyn_cast_or_null<DictionaryAttr>(attribute);
+  auto whole = fields ? fields.getAs<FlatSymbolRefAttr>("of") : FlatSymbolRefAttr();
+  auto axis = fields ? fields.getAs<IntegerAttr>("axis") : IntegerAttr(),
+       start = fields ? fields.getAs<IntegerAttr>("start") : IntegerAttr();
+  if (!whole || !axis || !start)
+    return std::nullopt;
+  return Piece{whole, axis.getInt(), start.getInt()};
+}
+
+std::optional<Piece> pieceOf(VariableOp variable) { return readPiece(variable->getAttr(kPieceName)); }
+
+void makePart(VariableOp variable, const Piece &piece) {
+  Builder builder(variable.getContext());
+  variable.setKind("part");
+  variable->setAttr(kPieceName,
+                    builder.getDictionaryAttr({builder.getNamedAttr("of", piece.whole),
+                                               builder.getNamedAttr("axis", builder.getI64IntegerAttr(piece.axis)),
+                                               builder.getNamedAttr("start", builder.getI64IntegerAttr(piece.start))}));
+}
+
+static LogicalResult verifyPiece(VariableOp op) {
+  std::optional<Piece> piece = pieceOf(op);
+  // variable_c4
+  if ((op.getKind() == "part") != piece.has_value())
+    return op.emitOpError() << "a part has a piece (axis, of, start) and nothing else has, found kind \""
+                            << op.getKind() << "\"";
+  if (!piece)
+    return success();
+  // variable_c5
+  auto whole = SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, piece->whole);
+  if (!whole)
+    return op.emitOpError() << "found no variable " << piece->whole;
+  auto type = cast<RankedTensorType>(op.getType()), wholeType = cast<RankedTensorType>(whole.getType());
+  auto [symbol, axis, start] = *piece;
+  bool isInside = type.getRank() == wholeType.getRank() && type.getElementType() == wholeType.getElementType() &&
+                  axis >= 0 && axis < type.getRank() && start >= 0 &&
+                  start <= wholeType.getDimSize(axis) - type.getDimSize(axis);
+  for (int64_t d = 0; isInside && d < type.getRank(); ++d)
+    isInside = d == axis || type.getDimSize(d) == wholeType.getDimSize(d);
+  if (!isInside)
+    return op.emitOpError() << type << " from " << start << " on along dimension " << axis << " does not lie inside of "
+                            << wholeType;
+  return success();
+}
+
 LogicalResult VariableOp::verify() {
   // variable_c2
-  constexpr StringLiteral kinds[] = {"parameter", "constant", "moment", "gradient"};
+  constexpr StringLiteral kinds[] = {"parameter", "constant", "moment", "gradient", "part"};
   if (!llvm::is_contained(kinds, getKind()))
-    return emitOpError() << "kind must be parameter, constant, moment or gradient, found \"" << getKind() << "\"";
+    return emitOpError() << "kind must be parameter, constant, moment, gradient or part, found \"" << getKind() << "\"";
   // variable_c3
   if (getValue() && getValue()->getShapedType() != getType())
     return emitOpError() << "value must have the variable's type " << getType() << ", found "
                          << getValue()->getShapedType();
-  return success();
+  return verifyPiece(*this);
 }
 
 static LogicalResult verifyVariable(Operation *op, FlatSymbolRefAttr name, Type type, SymbolTableCollection &symbols) {

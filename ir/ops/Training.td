@@ -8,15 +8,21 @@ def Llmc_VariableOp : Llmc_Op<"variable", [Symbol]> {
   let summary = "a named tensor that outlives a step: a parameter, a constant of the model, an optimizer moment or a "
                 "kept gradient";
   let description = [{
-    `kind` is "parameter" (trains), "constant" (does not), "moment" (optimizer state, starts at zero) or "gradient"
-    (summed over micro-batches). `value` is the initial value of parameters and constants, in the tensor's type
-    (dense_resource: mapped from the model's file, never copied).
+    `kind` is "parameter" (trains), "constant" (does not), "moment" (optimizer state, starts at zero), "gradient"
+    (summed over micro-batches) or "part": what the model knows as a parameter of its own and the step as a piece of
+    another one, whose value its parts give (ir/Piece.h). `value` is the initial value of parameters, parts and
+    constants, in the tensor's type (dense_resource: mapped from the model's file, never copied).
     variable_c2: `kind` is one of these. variable_c3: `value` has the variable's type.
+    variable_c4: a part, and nothing else, has llmc.piece. variable_c5: the piece lies inside a variable of its own rank
+    and element type.
     `decays` says that weight decay applies. `source` is the initializer's name in the ONNX file, where that differs
     from the symbol.
 
     ```mlir
     llmc.variable @wte "parameter" tensor<7x3xf32> = dense<0.000000e+00> : tensor<7x3xf32> {decays}
+    llmc.variable @qkv "parameter" tensor<3x9xf32> {decays}
+    llmc.variable @k "part" tensor<3x3xf32> = dense<0.000000e+00> : tensor<3x3xf32>
+      {llmc.piece = {axis = 1 : i64, of = @qkv, start = 3 : i64}}
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, TypeAttrOf<AnyRankedTensor>:$type,

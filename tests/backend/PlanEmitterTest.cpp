@@ -44,6 +44,35 @@ constexpr const char *kModel = R"(module {
   }
 })";
 
+/// One attention head with separate weights for queries, keys and values, and biases: B = 1, T = 3, C = 8.
+constexpr const char *kSeparateProjections = R"(module {
+  llmc.variable @wq "parameter" tensor<8x8xf32> = dense<0.1> : tensor<8x8xf32> {decays}
+  llmc.variable @wk "parameter" tensor<8x8xf32> = dense<0.2> : tensor<8x8xf32> {decays}
+  llmc.variable @wv "parameter" tensor<8x8xf32> = dense<0.3> : tensor<8x8xf32> {decays}
+  llmc.variable @bq "parameter" tensor<8xf32> = dense<0.1> : tensor<8xf32>
+  llmc.variable @bk "parameter" tensor<8xf32> = dense<0.2> : tensor<8xf32>
+  llmc.variable @bv "parameter" tensor<8xf32> = dense<0.3> : tensor<8xf32>
+  llmc.program @graph "graph" (%x: tensor<3x8xf32> {llmc.name = "x"}) -> (tensor<f32> {llmc.name = "loss", llmc.role = "loss"}) {
+    %wq = llmc.get @wq : tensor<8x8xf32>
+    %wk = llmc.get @wk : tensor<8x8xf32>
+    %wv = llmc.get @wv : tensor<8x8xf32>
+    %bq = llmc.get @bq : tensor<8xf32>
+    %bk = llmc.get @bk : tensor<8xf32>
+    %bv = llmc.get @bv : tensor<8xf32>
+    %q0 = llmc.matmul %x, %wq bias %bq : (tensor<3x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+    %k0 = llmc.matmul %x, %wk bias %bk : (tensor<3x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+    %v0 = llmc.matmul %x, %wv bias %bv : (tensor<3x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+    %q = llmc.reshape %q0 : (tensor<3x8xf32>) -> tensor<1x3x8xf32>
+    %k = llmc.reshape %k0 : (tensor<3x8xf32>) -> tensor<1x3x8xf32>
+    %v = llmc.reshape %v0 : (tensor<3x8xf32>) -> tensor<1x3x8xf32>
+    %out, %lse = llmc.attention(%q, %k, %v) {heads = 1 : i64, kvHeads = 1 : i64, causal, window = 0 : i64, scale = 1.000000e+00 : f64}
+      : (tensor<1x3x8xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>) -> (tensor<1x3x8xf32>, tensor<1x1x3xf32>)
+    %mean = llmc.reduce_mean %out {axes = array<i64: 0, 1, 2>} : (tensor<1x3x8xf32>) -> tensor<1x1x1xf32>
+    %loss = llmc.reshape %mean : (tensor<1x1x1xf32>) -> tensor<f32>
+    llmc.return %loss : tensor<f32>
+  }
+})";
+
 class PlanEmitterTest : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -57,8 +86,8 @@ protected:
     emitted = std::move(*result);
   }
 
-  OwningOpRef<ModuleOp> compile() {
-    OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(kModel, &context);
+  OwningOpRef<ModuleOp> compile(const char *model = kModel) {
+    OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(model, &context);
     PassManager manager(&context);
     buildPipeline(manager, {});
     return parsed && succeeded(manager.run(*parsed)) ? std::move(parsed) : OwningOpRef<ModuleOp>();
@@ -117,6 +146,35 @@ TEST_F(PlanEmitterTest, DescribesTheState) {
   EXPECT_EQ(emitted.plan.vocabulary, 7);
   EXPECT_TRUE(emitted.plan.lossIsTokenMean);
   EXPECT_GT(emitted.plan.flopsPerToken, 6 * (56 + 64));
+}
+
+TEST_F(PlanEmitterTest, DescribesPiecesUnderTheirOwnNames) {
+  module = compile(kSeparateProjections);
+  ASSERT_TRUE(module);
+  FailureOr<EmittedPlan> result = emitPlan(*module, cpuIsas().take_front());
+  ASSERT_TRUE(succeeded(result));
+  emitted = std::move(*result);
+  size_t numParameters = 0, numMoments = 0;
+  for (const StateEntry &entry : emitted.plan.state) {
+    numParameters += entry.kind == StateKind::parameter;
+    numMoments += entry.kind == StateKind::moment;
+  }
+  EXPECT_EQ(numParameters, 6u);
+  EXPECT_EQ(numMoments, 12u);
+  const StateEntry &q = entry(StateKind::parameter, "wq"), &k = entry(StateKind::parameter, "wk");
+  EXPECT_EQ(k.shape, (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(k.rows, (PieceRows{8, 24}));
+  EXPECT_EQ(k.buffer, (BufferRef{Space::state, q.buffer.offset + 8 * 4, 8 * 8 * 4}));
+  EXPECT_EQ(k.gradient, (BufferRef{Space::gradients, q.gradient.offset + 8 * 4, 8 * 8 * 4}));
+  EXPECT_TRUE(k.decays);
+  EXPECT_EQ(weight(k).size(), 8u * 8 * 4);
+  EXPECT_EQ(entry(StateKind::moment, "wv/v").rows, k.rows);
+  EXPECT_EQ(entry(StateKind::moment, "wv/v").buffer.offset, entry(StateKind::moment, "wq/v").buffer.offset + 16 * 4);
+  const StateEntry &bias = entry(StateKind::parameter, "bv");
+  EXPECT_EQ(bias.buffer, (BufferRef{Space::state, entry(StateKind::parameter, "bq").buffer.offset + 16 * 4, 8 * 4}));
+  EXPECT_FALSE(bias.decays);
+  Status status = checkPlan(emitted.plan, {emitted.payload.weights.back().fileOffset + 32, emitted.code.size(), 0});
+  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
 }
 
 TEST_F(PlanEmitterTest, WritesWeightsOut) {

@@ -20,7 +20,7 @@ struct Fixture {
   int layers = 2;
   const char *norm = "layer_norm", *activation = "gelu";
   int norms = 5;
-  bool isPacked = true; ///< q, k and v stay one tensor
+  bool isPacked = true; ///< q, k and v are one tensor, the result of one contraction
 };
 
 void PrintTo(const Fixture &fixture, std::ostream *stream) { *stream << fixture.name; }
@@ -50,7 +50,10 @@ TEST_P(RaiseFixtures, FindsEverything) {
   manager.addPass(createRaiseActivation());
   manager.addPass(createRaiseAttention());
   manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
   manager.addPass(createFlattenRows());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createMergeProjections());
   ASSERT_TRUE(succeeded(manager.run(*model->module)));
 
   std::map<StringRef, int> counts;
@@ -66,6 +69,9 @@ TEST_P(RaiseFixtures, FindsEverything) {
     EXPECT_TRUE(!isOfStream || cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 2);
   });
   EXPECT_EQ(counts["attention"], fixture.layers);
+  if (fixture.isPacked) {
+    EXPECT_EQ(counts["matmul"], 4 * fixture.layers + 1);
+  }
   EXPECT_EQ(counts[fixture.norm], fixture.norms);
   EXPECT_EQ(counts[fixture.activation], fixture.layers);
   for (StringRef leftOver : {"softmax", "reduce_mean", "tanh", "erf", "sigmoid", "rsqrt", "sqrt"})
@@ -88,17 +94,16 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, RaiseFixtures,
                                            Fixture{"hf_gpt2_legacy17_mask_sdpa"}),
                          [](const auto &info) { return info.param.name; });
 
-Fixture separate(const char *name) { return {name, 2, 32, 2, "layer_norm", "gelu", 5, false}; }
 Fixture llama(const char *name, int norms = 5) { return {name, 2, 32, 2, "rms_norm", "silu", norms, false}; }
 
 INSTANTIATE_TEST_SUITE_P(FromScratch, RaiseFixtures,
-                         ::testing::Values(separate("rasbt_gpt_defaults_freshinit"), separate("rasbt_gpt_dynamo18"),
-                                           separate("rasbt_gpt_dynamo18_dropout_train"),
-                                           separate("rasbt_gpt_dynamo18_dynshape"), separate("rasbt_gpt_dynamo23"),
-                                           separate("rasbt_gpt_external_weightsbin"), separate("rasbt_gpt_fp16"),
-                                           separate("rasbt_gpt_legacy17"), separate("rasbt_gpt_legacy17_dropout_train"),
-                                           separate("rasbt_gpt_legacy17_dynaxes"),
-                                           separate("rasbt_gpt_legacy17_freshinit"), separate("rasbt_gpt_unoptimized")),
+                         ::testing::Values(Fixture{"rasbt_gpt_defaults_freshinit"}, Fixture{"rasbt_gpt_dynamo18"},
+                                           Fixture{"rasbt_gpt_dynamo18_dropout_train"},
+                                           Fixture{"rasbt_gpt_dynamo18_dynshape"}, Fixture{"rasbt_gpt_dynamo23"},
+                                           Fixture{"rasbt_gpt_external_weightsbin"}, Fixture{"rasbt_gpt_fp16"},
+                                           Fixture{"rasbt_gpt_legacy17"}, Fixture{"rasbt_gpt_legacy17_dropout_train"},
+                                           Fixture{"rasbt_gpt_legacy17_dynaxes"},
+                                           Fixture{"rasbt_gpt_legacy17_freshinit"}, Fixture{"rasbt_gpt_unoptimized"}),
                          [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Llama, RaiseFixtures,

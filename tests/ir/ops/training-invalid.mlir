@@ -29,7 +29,7 @@ llmc.program @other "graph" () {
 // -----
 
 // variable_c2
-// expected-error @+1 {{kind must be parameter, constant, moment or gradient, found "weight"}}
+// expected-error @+1 {{kind must be parameter, constant, moment, gradient or part, found "weight"}}
 llmc.variable @wte "weight" tensor<7x3xf32>
 
 // -----
@@ -45,3 +45,43 @@ llmc.program @returns "graph" (%a: tensor<2xf32>) -> (tensor<f32>) {
   // expected-error @+1 {{operand types must be the program's result types ('tensor<f32>'), found ('tensor<2xf32>')}}
   llmc.return %a : tensor<2xf32>
 }
+
+// -----
+
+// variable_c4
+// expected-error @+1 {{a part has a piece (axis, of, start) and nothing else has, found kind "part"}}
+llmc.variable @w "part" tensor<7x3xf32>
+
+// -----
+
+// variable_c4
+llmc.variable @whole "parameter" tensor<7x9xf32>
+// expected-error @+1 {{a part has a piece (axis, of, start) and nothing else has, found kind "moment"}}
+llmc.variable @w "moment" tensor<7x3xf32> {llmc.piece = {axis = 1 : i64, of = @whole, start = 0 : i64}}
+
+// -----
+
+// variable_c5
+// expected-error @+1 {{found no variable @whole}}
+llmc.variable @w "part" tensor<7x3xf32> {llmc.piece = {axis = 1 : i64, of = @whole, start = 0 : i64}}
+
+// -----
+
+// variable_c5
+llmc.variable @whole "parameter" tensor<7x9xf32>
+// expected-error @+1 {{'tensor<7x3xf32>' from 7 on along dimension 1 does not lie inside of 'tensor<7x9xf32>'}}
+llmc.variable @w "part" tensor<7x3xf32> {llmc.piece = {axis = 1 : i64, of = @whole, start = 7 : i64}}
+
+// -----
+
+// variable_c5
+llmc.variable @whole "parameter" tensor<7x9xf32>
+// expected-error @+1 {{'tensor<7x3xf32>' from 0 on along dimension 0 does not lie inside of 'tensor<7x9xf32>'}}
+llmc.variable @w "part" tensor<7x3xf32> {llmc.piece = {axis = 0 : i64, of = @whole, start = 0 : i64}}
+
+// -----
+
+// variable_c5
+llmc.variable @whole "parameter" tensor<9xf32>
+// expected-error @+1 {{does not lie inside of 'tensor<9xf32>'}}
+llmc.variable @w "part" tensor<3xf64> {llmc.piece = {axis = 0 : i64, of = @whole, start = 0 : i64}}

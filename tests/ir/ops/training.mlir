@@ -6,6 +6,8 @@ llmc.variable @wte "parameter" tensor<7x3xf32> = dense<0.000000e+00> : tensor<7x
 llmc.variable @"wte/m" "moment" tensor<7x3xf32>
 // CHECK: llmc.variable @mask "constant" tensor<2xi64> = dense<1> : tensor<2xi64> {source = "onnx::Mul_12"}
 llmc.variable @mask "constant" tensor<2xi64> = dense<1> : tensor<2xi64> {source = "onnx::Mul_12"}
+// CHECK: llmc.variable @k "part" tensor<7x1xf32> = dense<0.000000e+00> : tensor<7x1xf32> {llmc.piece = {axis = 1 : i64, of = @wte, start = 2 : i64}}
+llmc.variable @k "part" tensor<7x1xf32> = dense<0.000000e+00> : tensor<7x1xf32> {llmc.piece = {axis = 1 : i64, of = @wte, start = 2 : i64}}
 
 // CHECK: llmc.program @graph "graph"(%{{.*}}: tensor<7x3xf32> {llmc.name = "g"}) -> (tensor<f32> {llmc.name = "norm", llmc.role = "grad_norm"}) attributes {note = "kept"} {
 llmc.program @graph "graph" (%g: tensor<7x3xf32> {llmc.name = "g"}) -> (tensor<f32> {llmc.name = "norm", llmc.role = "grad_norm"}) attributes {note = "kept"} {
