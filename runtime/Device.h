@@ -1,7 +1,7 @@
 // What a session asks of a device: memory, and running launches in order. One conformance test runs on every device.
 #pragma once
 
-#include "runtime/Plan.h"
+#include "runtime/Comm.h"
 
 #include <memory>
 #include <span>
@@ -45,8 +45,10 @@ public:
   virtual Status zero(std::byte *deviceDst, uint64_t bytes) = 0;
   /// Loads the code blob of a target (its bytes from the plan's code section). Must outlive what is prepared from it.
   virtual Status loadCode(const TargetPrograms &target, std::span<const std::byte> code) = 0;
-  /// Makes a program of the loaded target ready to run in these spaces.
-  virtual Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces) = 0;
+  /// Makes a program of the loaded target ready to run in these spaces. Its collectives go through `comm`, which must
+  /// outlive it; null is one rank, whose sums are the parts.
+  virtual Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,
+                                                           CommApi *comm) = 0;
   /// Peak bytes this process (CPU: VmHWM) or device (GPU: allocated) has used.
   virtual uint64_t peakBytes() const = 0;
 };

@@ -10,7 +10,9 @@ struct ElementInfo {
 };
 constexpr ElementInfo kElements[] = {{"f32", 4}, {"bf16", 2}, {"f16", 2}, {"f64", 8},    {"i64", 8},
                                      {"i32", 4}, {"i8", 1},   {"u8", 1},  {"boolean", 1}};
-constexpr const char *kProgramNames[] = {"step-fused", "step", "accumulate", "update", "forward"};
+constexpr const char *kProgramNames[] = {"step-fused",       "step",       "accumulate",  "update", "forward",
+                                         "step-fused-ranks", "step-ranks", "update-ranks"};
+static_assert(std::size(kProgramNames) == kNumProgramKinds);
 constexpr KernelInfo kKernels[] = {
 #define LLMC_KERNEL(Kind, name, operands, ints, floats) {KernelKind::Kind, name, operands, ints, floats},
 #include "runtime/Kernels.def"

@@ -128,7 +128,17 @@ struct Launch {
 };
 
 /// Which program of a plan: see design.md, "Programs of a plan".
-enum class ProgramKind : uint8_t { stepFused = 0, step = 1, accumulate = 2, update = 3, forward = 4 };
+enum class ProgramKind : uint8_t {
+  stepFused = 0,
+  step = 1,
+  accumulate = 2,
+  update = 3,
+  forward = 4,
+  stepFusedRanks = 5, ///< as those without "Ranks", with collectives: loss and gradients are summed over the ranks
+  stepRanks = 6,
+  updateRanks = 7,
+};
+inline constexpr size_t kNumProgramKinds = 8;
 /// "step-fused", ...
 const char *programKindName(ProgramKind kind);
 

@@ -19,7 +19,7 @@ template <> struct EnumSize<StateKind> {
   static constexpr uint32_t value = 6;
 };
 template <> struct EnumSize<ProgramKind> {
-  static constexpr uint32_t value = 5;
+  static constexpr uint32_t value = kNumProgramKinds;
 };
 template <> struct EnumSize<KernelKind> {
   static constexpr uint32_t value = 0

@@ -2,6 +2,7 @@
 #include "runtime/Session.h"
 
 #include "runtime/PieceRuns.h"
+#include "runtime/PlanFormat.h"
 #include "runtime/StateLoader.h"
 
 #include <algorithm>
@@ -12,16 +13,26 @@
 
 namespace llmc {
 
-Result<double> lossScale(std::span<const Batch> batches) {
-  int64_t labels = 0;
+/// Weights are read for hashing in pieces of this size.
+static constexpr uint64_t kHashedBytes = 4ull << 20;
+
+static RankExchange::Contribution contributionOf(std::span<const Batch> batches) {
+  RankExchange::Contribution mine;
+  mine.microBatches = static_cast<int64_t>(batches.size());
   for (const Batch &batch : batches) {
-    if (!batch.numLabels)
-      return 1.0 / static_cast<double>(batches.size());
-    labels += *batch.numLabels;
+    mine.tokens += batch.numTokens;
+    mine.labels += batch.numLabels.value_or(0);
+    mine.microBatchesWithoutLabels += !batch.numLabels;
   }
-  if (labels == 0)
+  return mine;
+}
+
+Result<double> lossScale(const RankExchange::Contribution &total, bool lossIsTokenMean) {
+  if (!lossIsTokenMean || total.microBatchesWithoutLabels > 0)
+    return 1.0 / static_cast<double>(total.microBatches);
+  if (total.labels == 0)
     return Error{"every label is ignored: the mean loss is not defined"};
-  return 1.0 / static_cast<double>(labels);
+  return 1.0 / static_cast<double>(total.labels);
 }
 
 /// True when a launch of the program has this buffer among its operands.
@@ -73,19 +84,23 @@ Status Session::choose(const SessionOptions &options) {
   programNames = programKindName(ProgramKind::forward);
   if (!options.trains)
     return {};
-  if (options.microBatches == 1 && !options.clips && find(ProgramKind::stepFused))
-    stepKind = ProgramKind::stepFused;
-  else if (options.microBatches == 1 && find(ProgramKind::step))
-    stepKind = ProgramKind::step;
+  bool ranks = exchange.worldSize() > 1;
+  ProgramKind stepFused = ranks ? ProgramKind::stepFusedRanks : ProgramKind::stepFused;
+  ProgramKind step = ranks ? ProgramKind::stepRanks : ProgramKind::step;
+  if (options.microBatches == 1 && !options.clips && find(stepFused))
+    stepKind = stepFused;
+  else if (options.microBatches == 1 && find(step))
+    stepKind = step;
   else
     accumulates = true;
   if (!accumulates) {
     programNames = programKindName(stepKind);
     return use(stepKind);
   }
+  stepKind = ranks ? ProgramKind::updateRanks : ProgramKind::update;
   LLMC_RETURN_IF_ERROR(use(ProgramKind::accumulate));
-  LLMC_RETURN_IF_ERROR(use(ProgramKind::update));
-  programNames = fmt::format("{} + {}", programKindName(ProgramKind::accumulate), programKindName(ProgramKind::update));
+  LLMC_RETURN_IF_ERROR(use(stepKind));
+  programNames = fmt::format("{} + {}", programKindName(ProgramKind::accumulate), programKindName(stepKind));
   return {};
 }
 
@@ -110,10 +125,10 @@ Status Session::allocate() {
 Status Session::prepare() {
   LLMC_RETURN_IF_ERROR(device.loadCode(*chosen, file.code(*chosen)));
   size_t maxLaunches = 0;
-  for (size_t i = 0; i < kNumKinds; ++i) {
+  for (size_t i = 0; i < kNumProgramKinds; ++i) {
     if (!used[i])
       continue;
-    Result<std::unique_ptr<PreparedProgram>> program = device.prepare(*used[i], spaces);
+    Result<std::unique_ptr<PreparedProgram>> program = device.prepare(*used[i], spaces, comm);
     if (!program)
       return inContext(fmt::format("program {}", programKindName(used[i]->kind)), program.error());
     prepared[i] = std::move(*program);
@@ -124,7 +139,7 @@ Status Session::prepare() {
 }
 
 Result<std::unique_ptr<Session>> Session::open(const PlanFile &file, DeviceApi &device, const SessionOptions &options) {
-  std::unique_ptr<Session> session(new Session(file, device));
+  std::unique_ptr<Session> session(new Session(file, device, options.comm));
   const Plan &plan = file.plan();
   session->loss = findOutput(plan, "loss");
   session->gradNorm = findOutput(plan, "grad_norm");
@@ -144,6 +159,11 @@ Result<std::unique_ptr<Session>> Session::open(const PlanFile &file, DeviceApi &
   LLMC_RETURN_IF_ERROR(loadWeights(file, device, session->spaces.state, options.threads));
   if (Status status = session->prepare(); !status)
     return inContext(file.path(), status.error());
+  if (session->exchange.worldSize() > 1) {
+    Result<uint64_t> hash = session->weightsHash();
+    LLMC_RETURN_IF_ERROR(hash);
+    LLMC_RETURN_IF_ERROR(session->exchange.requireSame(*hash, "initial weights"));
+  }
   return session;
 }
 
@@ -176,12 +196,15 @@ static std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameter
           bits(1 - hyper.beta2)};
 }
 
-Status Session::load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper,
-                     int64_t microNumber) {
+/// Micro-batches are numbered over all ranks in the order in which they are dealt, so that dropout masks differ between
+/// ranks, and are the same however many ranks share the micro-batches of a step.
+Status Session::load(const Batch &batch, const StepNumbers &numbers, const HyperParameters &hyper, size_t micro) {
   assert(batch.inputs.size() == inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     LLMC_RETURN_IF_ERROR(device.copyIn(spaces.state + inputs[i]->buffer.offset, batch.inputs[i]));
-  auto values = scalarBits(hyper, lossScale, number, microNumber);
+  int64_t inStep = static_cast<int64_t>(micro) * exchange.worldSize() + exchange.rank();
+  auto values =
+      scalarBits(hyper, numbers.lossScale, numbers.number, (numbers.number - 1) * numbers.microBatches + inStep + 1);
   for (size_t i = 0; i < values.size(); ++i)
     if (scalars[i])
       LLMC_RETURN_IF_ERROR(
@@ -222,19 +245,23 @@ Status Session::readGradient(const StateEntry &parameter, uint64_t offset, std::
   });
 }
 
-Result<double> Session::scaleOf(std::span<const Batch> batches) const {
-  return plan().lossIsTokenMean ? lossScale(batches) : Result<double>(1.0 / static_cast<double>(batches.size()));
+/// What all micro-batches of a step share, when the step is well-defined.
+Result<Session::StepNumbers> Session::agree(std::span<const Batch> batches, int64_t number, int64_t &tokens) {
+  Result<RankExchange::Contribution> total = exchange.sum(contributionOf(batches));
+  LLMC_RETURN_IF_ERROR(total);
+  Result<double> scale = lossScale(*total, plan().lossIsTokenMean);
+  LLMC_RETURN_IF_ERROR(scale);
+  tokens = total->tokens;
+  return StepNumbers{number, *scale, total->microBatches};
 }
 
-/// Sums the micro-batches' gradients from zero; the sum of their losses.
-Result<double> Session::accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
-                                   const HyperParameters &hyper) {
+/// Runs a program on each micro-batch; the sum of this rank's losses.
+Result<double> Session::runAll(ProgramKind kind, std::span<const Batch> batches, const StepNumbers &numbers,
+                               const HyperParameters &hyper) {
   double sum = 0;
-  LLMC_RETURN_IF_ERROR(device.zero(spaces.gradients, gradientBytes()));
   for (size_t micro = 0; micro < batches.size(); ++micro) {
-    int64_t microNumber = (number - 1) * static_cast<int64_t>(batches.size()) + static_cast<int64_t>(micro) + 1;
-    LLMC_RETURN_IF_ERROR(load(batches[micro], lossScale, number, hyper, microNumber));
-    LLMC_RETURN_IF_ERROR(run(ProgramKind::accumulate));
+    LLMC_RETURN_IF_ERROR(load(batches[micro], numbers, hyper, micro));
+    LLMC_RETURN_IF_ERROR(run(kind));
     Result<double> part = readScalar(loss);
     LLMC_RETURN_IF_ERROR(part);
     sum += *part;
@@ -242,27 +269,30 @@ Result<double> Session::accumulate(std::span<const Batch> batches, double lossSc
   return sum;
 }
 
+/// Sums the micro-batches' gradients from zero; the loss of all ranks.
+Result<double> Session::accumulate(std::span<const Batch> batches, const StepNumbers &numbers,
+                                   const HyperParameters &hyper) {
+  LLMC_RETURN_IF_ERROR(device.zero(spaces.gradients, gradientBytes()));
+  Result<double> mine = runAll(ProgramKind::accumulate, batches, numbers, hyper);
+  LLMC_RETURN_IF_ERROR(mine);
+  return exchange.sum(*mine, "loss");
+}
+
 Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
   StepResult result;
-  Result<double> scale = scaleOf(batches);
-  LLMC_RETURN_IF_ERROR(scale);
-  Result<double> value = 0.0;
-  if (accumulates) {
-    value = accumulate(batches, *scale, number, hyper);
-    LLMC_RETURN_IF_ERROR(value);
-    LLMC_RETURN_IF_ERROR(run(ProgramKind::update));
-  } else {
-    assert(batches.size() == 1);
-    LLMC_RETURN_IF_ERROR(load(batches[0], *scale, number, hyper, number));
+  (void)exchange.takeTimes(); // what was before is no part of the step
+  Result<StepNumbers> numbers = agree(batches, number, result.tokens);
+  LLMC_RETURN_IF_ERROR(numbers);
+  assert(accumulates || batches.size() == 1);
+  Result<double> value =
+      accumulates ? accumulate(batches, *numbers, hyper) : runAll(stepKind, batches, *numbers, hyper);
+  LLMC_RETURN_IF_ERROR(value);
+  if (accumulates)
     LLMC_RETURN_IF_ERROR(run(stepKind));
-    value = readScalar(loss);
-    LLMC_RETURN_IF_ERROR(value);
-  }
   result.loss = *value;
-  for (const Batch &batch : batches)
-    result.tokens += batch.numTokens;
-  const Program &last = *used[static_cast<size_t>(accumulates ? ProgramKind::update : stepKind)];
-  if (gradNorm && refersTo(last, gradNorm->buffer)) {
+  size_t last = static_cast<size_t>(stepKind);
+  result.comm = exchange.takeTimes();
+  if (gradNorm && refersTo(*used[last], gradNorm->buffer)) {
     Result<double> norm = readScalar(gradNorm);
     LLMC_RETURN_IF_ERROR(norm);
     result.gradNorm = *norm;
@@ -271,23 +301,34 @@ Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number,
 }
 
 Result<double> Session::forward(std::span<const Batch> batches, const HyperParameters &hyper) {
-  Result<double> scale = scaleOf(batches);
-  LLMC_RETURN_IF_ERROR(scale);
-  double sum = 0;
-  for (size_t micro = 0; micro < batches.size(); ++micro) {
-    LLMC_RETURN_IF_ERROR(load(batches[micro], *scale, 1, hyper, static_cast<int64_t>(micro) + 1));
-    LLMC_RETURN_IF_ERROR(run(ProgramKind::forward));
-    Result<double> part = readScalar(loss);
-    LLMC_RETURN_IF_ERROR(part);
-    sum += *part;
-  }
-  return sum;
+  int64_t tokens = 0;
+  Result<StepNumbers> numbers = agree(batches, 1, tokens);
+  LLMC_RETURN_IF_ERROR(numbers);
+  Result<double> mine = runAll(ProgramKind::forward, batches, *numbers, hyper);
+  LLMC_RETURN_IF_ERROR(mine);
+  return exchange.sum(*mine, "loss");
 }
 
 Status Session::gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper) {
-  Result<double> scale = scaleOf(batches);
-  LLMC_RETURN_IF_ERROR(scale);
-  return accumulate(batches, *scale, number, hyper).status();
+  int64_t tokens = 0;
+  Result<StepNumbers> numbers = agree(batches, number, tokens);
+  LLMC_RETURN_IF_ERROR(numbers);
+  LLMC_RETURN_IF_ERROR(accumulate(batches, *numbers, hyper));
+  return exchange.sum(std::span(spaces.gradients, gradientBytes()), "gradients");
+}
+
+Result<uint64_t> Session::weightsHash() const {
+  uint64_t hash = 0;
+  std::vector<std::byte> piece;
+  for (const StateEntry &entry : plan().state)
+    if (entry.kind == StateKind::parameter || entry.kind == StateKind::constant)
+      for (uint64_t offset = 0; offset < entry.buffer.bytes; offset += piece.size()) {
+        piece.resize(std::min<uint64_t>(kHashedBytes, entry.buffer.bytes - offset));
+        LLMC_RETURN_IF_ERROR(read(entry, offset, piece));
+        std::array<uint64_t, 2> both = {hash, planHash(piece)};
+        hash = planHash(std::as_bytes(std::span(both)));
+      }
+  return hash;
 }
 
 std::vector<const StateEntry *> Session::outputs() const {

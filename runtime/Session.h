@@ -1,10 +1,12 @@
 // An open plan on a device: memory allocated once, weights loaded, the programs that the flags need made ready. Then
-// steps: inputs and hyperparameters go into the state, programs run, loss and gradient norm come out.
+// steps: inputs and hyperparameters go into the state, programs run, loss and gradient norm come out. With several
+// ranks each has a session of the same plan, and all call step(), forward() and gradients() in the same order.
 #pragma once
 
 #include "runtime/Batch.h"
 #include "runtime/Device.h"
 #include "runtime/PlanFile.h"
+#include "runtime/RankExchange.h"
 
 #include <array>
 
@@ -18,6 +20,7 @@ struct SessionOptions {
   bool needsForward = false;   ///< forward() will be called
   bool needsGradients = false; ///< gradients() will be called
   int threads = 1;             ///< for reading the weights
+  CommApi *comm = nullptr;     ///< to the other ranks; null is one rank. Must outlive the session
 };
 
 /// AdamW's hyperparameters at one step (SGD uses lr and weightDecay).
@@ -31,9 +34,10 @@ struct HyperParameters {
 
 /// What a step did.
 struct StepResult {
-  double loss = 0;                ///< mean over the step's labels, before its update
+  double loss = 0;                ///< mean over the step's labels on all ranks, before its update
   std::optional<double> gradNorm; ///< global, before clipping; nothing where the program does not compute it
-  int64_t tokens = 0;
+  int64_t tokens = 0;             ///< of all ranks
+  CommTimes comm;                 ///< of this rank
 };
 
 /// Watches every program that runs, launch by launch.
@@ -45,21 +49,24 @@ public:
 
 class Session {
 public:
-  /// Opens the plan on the device; both must outlive the session. Errors name the plan's path.
+  /// Opens the plan on the device; both must outlive the session. Errors name the plan's path. Fails where ranks start
+  /// with different weights.
   static Result<std::unique_ptr<Session>> open(const PlanFile &file, DeviceApi &device, const SessionOptions &options);
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
-  /// One training step on all its micro-batches; `number` counts from 1.
+  /// One training step on all micro-batches of this rank; `number` counts from 1.
   Result<StepResult> step(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
   /// Runs the forward program on each batch: outputs() then hold what it computed of the last. The loss, as the mean
-  /// over all their labels.
+  /// over all their labels on all ranks.
   Result<double> forward(std::span<const Batch> batches, const HyperParameters &hyper);
   /// The gradients of step `number` before clipping, left in the gradients' space for readGradient(); weights stay as
   /// they are.
   Status gradients(std::span<const Batch> batches, int64_t number, const HyperParameters &hyper);
 
+  /// A hash of all weights, to compare with another rank's or run's.
+  Result<uint64_t> weightsHash() const;
   /// Copies bytes [offset, offset + dst.size()) of a value of the state, or of one of outputs(), to the host; those of
   /// a piece in its own dense order.
   Status read(const StateEntry &entry, uint64_t offset, std::span<std::byte> dst) const;
@@ -82,28 +89,37 @@ public:
   void observe(LaunchObserver *newObserver) { observer = newObserver; }
 
 private:
-  static constexpr size_t kNumKinds = 5;
-  Session(const PlanFile &file, DeviceApi &device) : file(file), device(device) {}
+  /// What all micro-batches of a step have in common.
+  struct StepNumbers {
+    int64_t number = 1; ///< the step's, from 1
+    double lossScale = 1;
+    int64_t microBatches = 1; ///< of all ranks
+  };
+  Session(const PlanFile &file, DeviceApi &device, CommApi *comm)
+      : file(file), device(device), comm(comm), exchange(comm) {}
   Status choose(const SessionOptions &options);
   Status allocate();
   Status prepare();
   const Program *find(ProgramKind kind) const;
   Status use(ProgramKind kind);
-  Status load(const Batch &batch, double lossScale, int64_t number, const HyperParameters &hyper, int64_t microNumber);
+  Status load(const Batch &batch, const StepNumbers &numbers, const HyperParameters &hyper, size_t micro);
   Status run(ProgramKind kind);
-  Result<double> scaleOf(std::span<const Batch> batches) const;
-  Result<double> accumulate(std::span<const Batch> batches, double lossScale, int64_t number,
-                            const HyperParameters &hyper);
+  Result<StepNumbers> agree(std::span<const Batch> batches, int64_t number, int64_t &tokens);
+  Result<double> accumulate(std::span<const Batch> batches, const StepNumbers &numbers, const HyperParameters &hyper);
+  Result<double> runAll(ProgramKind kind, std::span<const Batch> batches, const StepNumbers &numbers,
+                        const HyperParameters &hyper);
   Result<double> readScalar(const StateEntry *entry) const;
 
   const PlanFile &file;
   DeviceApi &device;
+  CommApi *comm;
+  RankExchange exchange;
   const TargetPrograms *chosen = nullptr;
   bool accumulates = false;
-  ProgramKind stepKind = ProgramKind::step; ///< when not accumulating
+  ProgramKind stepKind = ProgramKind::step; ///< when not accumulating; else what runs after the micro-batches
   std::string programNames;
-  std::array<const Program *, kNumKinds> used = {};
-  std::array<std::unique_ptr<PreparedProgram>, kNumKinds> prepared;
+  std::array<const Program *, kNumProgramKinds> used = {};
+  std::array<std::unique_ptr<PreparedProgram>, kNumProgramKinds> prepared;
   DeviceSpaces spaces;
   uint64_t arena = 0;
   std::vector<const StateEntry *> inputs;
@@ -113,8 +129,8 @@ private:
   LaunchObserver *observer = nullptr;
 };
 
-/// 1 / the labels of all micro-batches (1 / micro-batches for a graph without labels): what makes sums a mean. Fails
-/// when every label is ignored.
-Result<double> lossScale(std::span<const Batch> batches);
+/// 1 / the labels of a whole step (1 / its micro-batches for a graph without labels, or whose loss is no mean over
+/// them): what makes sums a mean. Fails when every label is ignored.
+Result<double> lossScale(const RankExchange::Contribution &total, bool lossIsTokenMean);
 
 } // namespace llmc

@@ -22,6 +22,7 @@ public:
   };
   std::vector<Step> steps;
   CpuMemory scratch;
+  CpuCollectives collectives;
   int threads = 1;
 
   Status run() override {
@@ -111,12 +112,15 @@ public:
     return {};
   }
 
-  Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces) override {
+  Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,
+                                                   CommApi *comm) override {
     if (!loadedIsa)
       return Error{"no code is loaded"};
     omp_set_num_threads(threads);
-    CpuTarget target{threads, *loadedIsa, code.data(), codeBytes, entries};
     auto prepared = std::make_unique<CpuProgram>();
+    prepared->collectives.comm = comm;
+    prepared->collectives.tickets.resize(program.launches.size());
+    CpuTarget target{threads, *loadedIsa, code.data(), codeBytes, entries, &prepared->collectives};
     prepared->threads = threads;
     uint64_t scratchBytes = 0;
     for (const Launch &launch : program.launches) {

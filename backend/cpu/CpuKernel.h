@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace llmc {
 
@@ -21,6 +22,12 @@ public:
   virtual Status run(std::byte *scratch) = 0;
 };
 
+/// The collectives of one prepared program: what a start leaves for its wait.
+struct CpuCollectives {
+  CommApi *comm = nullptr;       ///< null: one rank
+  std::vector<uint64_t> tickets; ///< by position
+};
+
 /// The device as kernels see it.
 struct CpuTarget {
   int threads = 1;
@@ -28,6 +35,7 @@ struct CpuTarget {
   const std::byte *code = nullptr; ///< the loaded blob
   uint64_t codeBytes = 0;
   std::span<const CodeEntry> entries;
+  CpuCollectives *collectives = nullptr; ///< of the program being prepared
 };
 
 /// An operand: its memory and size; nothing where the launch has none.
@@ -49,6 +57,7 @@ public:
   CpuOperand operand(std::string_view name) const;
   CpuOperand operandAt(size_t index) const;
   size_t numOperands() const { return launch.operands.size(); }
+  std::string_view name() const { return launch.name; }
   /// Fails where a named integer is below `least`.
   Status requireAtLeast(int64_t least, std::initializer_list<std::string_view> names) const;
 

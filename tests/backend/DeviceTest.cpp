@@ -91,7 +91,8 @@ TEST_P(Device, RunsLaunchesInOrderAgainAndAgain) {
   }
   program.arenaBytes = 4096;
   ASSERT_TRUE(device->loadCode(planFor("cpu", "x86-64-v3").targets[0], {}).ok());
-  Result<std::unique_ptr<PreparedProgram>> prepared = device->prepare(program, {nullptr, nullptr, *memory});
+  Result<std::unique_ptr<PreparedProgram>> prepared =
+      device->prepare(program, {nullptr, nullptr, *memory}, /*comm=*/nullptr);
   ASSERT_TRUE(prepared.ok()) << prepared.error().message;
   for (int run = 1; run <= 3; ++run) {
     std::vector<std::byte> values(64, std::byte(run));

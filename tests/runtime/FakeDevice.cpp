@@ -105,7 +105,8 @@ private:
     bool updates = run.kind != ProgramKind::accumulate && run.kind != ProgramKind::forward;
     for (const StateEntry &entry : plan.state) {
       uint64_t elements = entry.buffer.bytes / 4;
-      if (entry.role == "loss" && run.kind != ProgramKind::update)
+      bool isUpdate = run.kind == ProgramKind::update || run.kind == ProgramKind::updateRanks;
+      if (entry.role == "loss" && !isUpdate)
         *at<float>(spaces, entry.buffer) = log.isNan ? NAN : loss;
       if (entry.role == "grad_norm" && updates)
         *at<float>(spaces, entry.buffer) = 7;
@@ -128,7 +129,8 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<PreparedProgram>> FakeDevice::prepare(const Program &program, const DeviceSpaces &spaces) {
+Result<std::unique_ptr<PreparedProgram>> FakeDevice::prepare(const Program &program, const DeviceSpaces &spaces,
+                                                             CommApi *) {
   log.prepared.push_back(program.kind);
   return std::unique_ptr<PreparedProgram>(new FakeProgram(*plan, program, spaces, log));
 }

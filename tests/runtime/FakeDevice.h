@@ -41,7 +41,8 @@ public:
   Status copyOut(std::span<std::byte> hostDst, const std::byte *deviceSrc) override;
   Status zero(std::byte *deviceDst, uint64_t bytes) override;
   Status loadCode(const TargetPrograms &target, std::span<const std::byte> code) override;
-  Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces) override;
+  Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,
+                                                   CommApi *comm) override;
   uint64_t peakBytes() const override { return 12345; }
 
 private:

@@ -220,8 +220,9 @@ TEST_F(SessionTest, ALossThatIsNoMeanOverLabelsCountsEachMicroBatchAlike) {
 }
 
 TEST_F(SessionTest, ScaleWithoutLabelsIsOneOverMicroBatches) {
-  std::vector<Batch> batches(4);
-  EXPECT_EQ(*lossScale(batches), 0.25);
+  EXPECT_EQ(*lossScale({.microBatches = 4, .microBatchesWithoutLabels = 4}, true), 0.25);
+  EXPECT_EQ(*lossScale({.microBatches = 4, .labels = 100}, false), 0.25);
+  EXPECT_EQ(*lossScale({.microBatches = 4, .labels = 100}, true), 0.01);
 }
 
 TEST_F(SessionTest, ExportsGradientsOutputsAndWeights) {

@@ -116,10 +116,14 @@ TinyPlan::TinyPlan() : table(20), bias(4), mask(3), code(100), model("not an ONN
   TargetPrograms target;
   target.target = "fake";
   target.isa = "none";
-  target.programs = {
-      makeProgram(ProgramKind::stepFused, plan, {"loss"}), makeProgram(ProgramKind::step, plan, {"loss", "grad_norm"}),
-      makeProgram(ProgramKind::accumulate, plan, {"loss"}), makeProgram(ProgramKind::update, plan, {"grad_norm"}),
-      makeProgram(ProgramKind::forward, plan, {"loss", "logits"})};
+  target.programs = {makeProgram(ProgramKind::stepFused, plan, {"loss"}),
+                     makeProgram(ProgramKind::step, plan, {"loss", "grad_norm"}),
+                     makeProgram(ProgramKind::accumulate, plan, {"loss"}),
+                     makeProgram(ProgramKind::update, plan, {"grad_norm"}),
+                     makeProgram(ProgramKind::forward, plan, {"loss", "logits"}),
+                     makeProgram(ProgramKind::stepFusedRanks, plan, {"loss"}),
+                     makeProgram(ProgramKind::stepRanks, plan, {"loss", "grad_norm"}),
+                     makeProgram(ProgramKind::updateRanks, plan, {"grad_norm"})};
   target.entries = {{"kernel0", 0}, {"kernel1", 64}};
   target.codeBytes = code.size();
   plan.targets.push_back(std::move(target));

@@ -210,7 +210,7 @@ private:
     int64_t tokens = 0;
     for (const Batch &batch : batches)
       tokens += batch.numTokens;
-    return record(1, {*loss, std::nullopt, tokens}, millisecondsSince(begin), 0);
+    return record(1, {*loss, std::nullopt, tokens, {}}, millisecondsSince(begin), 0);
   }
 
   /// The first micro-batch by itself, so that the loss among its outputs is the mean over its own labels.
@@ -255,6 +255,8 @@ private:
     line.tokensPerSecond = static_cast<double>(result.tokens) / stepMs * 1e3;
     line.stepMs = stepMs;
     line.dataWaitMs = waitMs;
+    line.commMs = result.comm.busyMs;
+    line.exposedCommMs = result.comm.exposedMs;
     line.arenaBytes = session->arenaBytes();
     line.peakBytes = device->peakBytes();
     return metrics->write(line);

@@ -54,7 +54,7 @@ TEST(CpuDevice, RunsLoadedCodeOverEveryBlockOnce) {
       std::memcpy(spaces.state, &cols, 8);
       Program program;
       program.launches = {blockLaunch(rows, cols, rowBlock, colBlock)};
-      auto prepared = device->prepare(program, spaces);
+      auto prepared = device->prepare(program, spaces, /*comm=*/nullptr);
       ASSERT_TRUE(prepared.ok()) << prepared.error().message;
       double ms = -1;
       ASSERT_TRUE((*prepared)->run().ok());
@@ -76,7 +76,7 @@ TEST(CpuDevice, RefusesAnEntryThatIsNotThere) {
   Program program;
   program.launches = {blockLaunch(1, 1, 1, 1)};
   program.launches[0].ints[0] = 2;
-  auto prepared = device->prepare(program, {});
+  auto prepared = device->prepare(program, {}, /*comm=*/nullptr);
   ASSERT_FALSE(prepared.ok());
   EXPECT_EQ(prepared.error().message, "generated 'block': code entry 2 is not in the loaded code");
 }

@@ -116,7 +116,7 @@ Result<std::unique_ptr<PreparedProgram>> LaunchRunner::prepare() {
   program.arenaBytes = arenaBytes;
   DeviceSpaces spaces;
   spaces.arena = arena;
-  return device->prepare(program, spaces);
+  return device->prepare(program, spaces, /*comm=*/nullptr);
 }
 
 Status LaunchRunner::run() {
