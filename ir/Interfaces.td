@@ -94,6 +94,21 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                        "int", "getTiedOperand", (ins "unsigned":$result), "", "return -1;">];
 }
 
+// Communication.
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::llmc";
+  let description = [{
+    One half of a collective: a launch that hands its operands to the network, or one that waits for them. The operands
+    of a start lie one behind the other in memory, each at the next multiple of 64 bytes; between the halves nothing
+    else touches them.
+  }];
+  let methods = [
+    InterfaceMethod<"The pair's place in the one order in which all ranks start and end a program's collectives.",
+      "int64_t", "getPosition">,
+    InterfaceMethod<"Whether this half starts the collective; else it waits for it.", "bool", "isStart">
+  ];
+}
+
 // Lowering into smaller ops.
 def DecomposableOpInterface : OpInterface<"DecomposableOpInterface"> {
   let cppNamespace = "::llmc";

@@ -34,7 +34,8 @@ def Llmc_VariableOp : Llmc_Op<"variable", [Symbol]> {
 def Llmc_ProgramOp : Llmc_Op<"program", [IsolatedFromAbove, FunctionOpInterface, SingleBlock]> {
   let summary = "one program of the plan: inputs to outputs, with variables read and written inside";
   let description = [{
-    `kind` is "graph" (as imported), then "forward", "step-fused", "step", "accumulate" or "update". Arguments carry
+    `kind` is "graph" (as imported), then "forward", "step-fused", "step", "accumulate" or "update", and
+    "step-fused-ranks", "step-ranks" and "update-ranks" for several ranks. Arguments carry
     `llmc.name` (the graph input's name) and `llmc.role` ("tokens", "labels", "labels_unshifted" or ""); results carry
     `llmc.name` and `llmc.role` ("loss", "logits", "grad_norm" or "").
 

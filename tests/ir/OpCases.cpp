@@ -285,6 +285,12 @@ static void addOptimizers(std::vector<OpCase> &cases) {
                    "  llmc.yield %2, %1, %3 : tensor<6x8xf64>, tensor<6x1xf64>, tensor<1x8xf64>\n}"});
 }
 
+static void addCollectives(std::vector<OpCase> &cases) {
+  for (const char *op : {"all_reduce_start", "all_reduce_wait"})
+    cases.push_back({op, "%a: tensor<3x5xf64>, %b: tensor<f64>",
+                     std::string("%y:2 = llmc.") + op + " %a, %b at 1 : tensor<3x5xf64>, tensor<f64>"});
+}
+
 const std::vector<OpCase> &opCases() {
   static const std::vector<OpCase> all = [] {
     std::vector<OpCase> cases;
@@ -297,6 +303,7 @@ const std::vector<OpCase> &opCases() {
     addAttentions(cases);
     addLosses(cases);
     addOptimizers(cases);
+    addCollectives(cases);
     return cases;
   }();
   return all;
