@@ -18,9 +18,8 @@ static const KernelInfo *findKernel(StringRef name) {
 }
 
 static std::optional<ProgramKind> programKind(StringRef name) {
-  for (ProgramKind kind :
-       {ProgramKind::stepFused, ProgramKind::step, ProgramKind::accumulate, ProgramKind::update, ProgramKind::forward})
-    if (name == programKindName(kind))
+  for (uint8_t number = 0; number < kNumProgramKinds; ++number)
+    if (auto kind = static_cast<ProgramKind>(number); name == programKindName(kind))
       return kind;
   return std::nullopt;
 }
@@ -161,8 +160,12 @@ private:
       if (auto role = op.getResultAttrOfType<StringAttr>(i, "llmc.role"); !role || role.getValue() != "grad_norm")
         open.push_back(value);
     while (!open.empty()) {
-      Operation *producer = open.pop_back_val().getDefiningOp();
-      if (producer && isForward.insert(producer).second)
+      Value value = open.pop_back_val();
+      Operation *producer = value.getDefiningOp();
+      // A collective brings each of its parts back: the loss is not computed from the gradients that travel with it.
+      if (isa_and_nonnull<CollectiveOpInterface>(producer))
+        open.push_back(producer->getOperand(cast<OpResult>(value).getResultNumber()));
+      else if (producer && isForward.insert(producer).second)
         llvm::append_range(open, producer->getOperands());
     }
   }

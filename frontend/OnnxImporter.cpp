@@ -52,7 +52,8 @@ private:
 
   /// Names that programs take, of the plan or on the way to it.
   static bool isReserved(StringRef name) {
-    constexpr StringLiteral names[] = {"graph", "gradients", "forward", "step-fused", "step", "accumulate", "update"};
+    constexpr StringLiteral names[] = {"graph",      "gradients", "forward",          "step-fused", "step",
+                                       "accumulate", "update",    "step-fused-ranks", "step-ranks", "update-ranks"};
     return llvm::is_contained(names, name);
   }
 

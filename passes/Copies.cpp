@@ -29,6 +29,19 @@ static Value firstVersion(Value root) {
   return root;
 }
 
+/// Whether the memory of a root is part of a collective's message: its neighbours decide where it lies.
+static bool isInMessage(Value root) {
+  while (auto result = dyn_cast<OpResult>(root)) {
+    if (isa<CollectiveOpInterface>(result.getOwner()))
+      return true;
+    OpOperand *tied = tiedOperand(result);
+    if (!tied)
+      break;
+    root = rootOf(tied->get());
+  }
+  return false;
+}
+
 /// The launch that first writes a root's memory.
 static Operation *firstWriter(Value root) {
   Operation *writer = root.getDefiningOp();
@@ -114,7 +127,7 @@ private:
     Operation *writer = firstWriter(root);
     auto get = first.getDefiningOp<GetOp>();
     bool isOwn = writer && isLaunch(writer) && isWhole(set.getValue()) && !claimed.contains(first) &&
-                 (!get || get.getVariableAttr().getAttr() == name);
+                 (get ? get.getVariableAttr().getAttr() == name : !isInMessage(root));
     if (isOwn && mayWriteVariable(uses, writer, resultWrittenBy(root, writer))) {
       claimed.insert(first);
       return success();
@@ -143,7 +156,7 @@ private:
     for (OpOperand &operand : exit->getOpOperands()) {
       Value root = rootOf(operand.get()), first = firstVersion(root);
       bool isOwn = root.getDefiningOp() && isLaunch(root.getDefiningOp()) && isWhole(operand.get()) &&
-                   !first.getDefiningOp<GetOp>() && !isa<BlockArgument>(first);
+                   !first.getDefiningOp<GetOp>() && !isa<BlockArgument>(first) && !isInMessage(root);
       if (isOwn && claimed.insert(first).second)
         continue;
       operand.set(

@@ -1,8 +1,11 @@
 // Edges in three layers: what an op needs, what a set must wait for, and what an update should wait for so that it can
 // work in place. The last are wishes: an edge that would close a circle is left out, and plan-memory then copies.
+// Collectives keep their order besides.
 #include "passes/LaunchGraph.h"
 
 #include "llvm/ADT/MapVector.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -152,6 +155,24 @@ void LaunchGraph::addHazards(llvm::MapVector<StringAttr, VariableUses> &variable
           addReadersFirst(root, i);
 }
 
+/// Starts in the order of their positions, and waits too. A wait comes after the next start, where that closes no
+/// circle: then the network has had the time between two starts, and always one message to work on.
+void LaunchGraph::addCollectives() {
+  std::map<int64_t, unsigned> starts, waits;
+  for (auto [i, node] : llvm::enumerate(nodes))
+    if (auto collective = dyn_cast<CollectiveOpInterface>(node.op)) {
+      node.isStart = collective.isStart();
+      node.isWait = !collective.isStart();
+      (node.isStart ? starts : waits)[collective.getPosition()] = i;
+    }
+  for (const auto &order : {starts, waits})
+    for (auto at = order.begin(); at != order.end() && std::next(at) != order.end(); ++at)
+      addEdge(at->second, std::next(at)->second);
+  for (auto [position, wait] : waits)
+    if (auto next = starts.upper_bound(position); next != starts.end() && !reaches(wait, next->second))
+      addEdge(next->second, wait);
+}
+
 FailureOr<LaunchGraph> LaunchGraph::build(ProgramOp program) {
   FailureOr<llvm::MapVector<StringAttr, VariableUses>> variables = variableUses(program);
   if (failed(variables))
@@ -160,6 +181,7 @@ FailureOr<LaunchGraph> LaunchGraph::build(ProgramOp program) {
   graph.addNodes(program);
   graph.addValues();
   graph.addHazards(*variables);
+  graph.addCollectives();
   return graph;
 }
 

@@ -1,5 +1,5 @@
 // A program as a graph of steps that must keep an order: launches and sets, with the edges of values, of variables (the
-// old value is read before the new one is written) and of operands that a launch overwrites.
+// old value is read before the new one is written), of operands that a launch overwrites, and of collectives.
 #pragma once
 
 #include "passes/Memory.h"
@@ -16,8 +16,9 @@ public:
     llvm::SmallVector<unsigned> before, after; ///< nodes that must come before and after this one
     llvm::SmallVector<unsigned> touches;       ///< values that are read or written
     llvm::SmallVector<std::pair<unsigned, unsigned>>
-        sharable;          ///< (read, written): the result may take the operand's place when that dies
-    bool isUpdate = false; ///< makes new values of variables and little else
+        sharable;                         ///< (read, written): the result may take the operand's place when that dies
+    bool isUpdate = false;                ///< makes new values of variables and little else
+    bool isStart = false, isWait = false; ///< of a collective
   };
   /// A launch's result, or the memory that a chain of tied results shares.
   struct Value {
@@ -41,6 +42,7 @@ private:
   void addSharable(Node &node);
   void addHazards(llvm::MapVector<mlir::StringAttr, VariableUses> &variables);
   void addReadersFirst(mlir::Value root, unsigned writer);
+  void addCollectives();
   void addEdge(unsigned before, unsigned after);
   bool reaches(unsigned from, unsigned to) const;
 

@@ -81,6 +81,19 @@ def BuildPrograms : Llmc_Pass<"build-programs"> {
   let options = [Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">];
 }
 
+def InsertCollectives : Llmc_Pass<"insert-collectives"> {
+  let summary = "give each program that ends in an update a twin for several ranks, which sums gradients over them";
+  let description = [{
+    Gradients travel in messages of at most `bucket-bytes`, in the order in which the backward pass completes them; the
+    loss travels with the first. Before: `@step` with `%n = global_norm %g0, %g1`. After: beside it `@"step-ranks"`,
+    with `%s:2 = all_reduce_start %g0, %g1 at 0` where %g1 is complete and `%r:2 = all_reduce_wait %s#0, %s#1 at 0`
+    before the norm and the updates, which now read %r. Where no update needs the norm, each follows the wait for its
+    own message.
+  }];
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+                        "gradients that travel in one message, at most; a larger one travels alone">];
+}
+
 //===-- Kernels
 
 def FuseEpilogue : Llmc_Pass<"fuse-epilogue"> {

@@ -50,6 +50,9 @@ static ArrayRef<Step> steps() {
       {"scale-loss", false, [](const PipelineOptions &) { return createScaleLoss(); }},
       {"build-gradients", false, [](const PipelineOptions &) { return createBuildGradients(); }},
       {"build-programs", false, createPrograms},
+      // While gradients, norm and updates are still whole ops.
+      {"insert-collectives", true,
+       [](const PipelineOptions &options) { return createInsertCollectives({options.bucketBytes}); }},
       {"canonicalize", true, createCanonicalize},
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
       {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},

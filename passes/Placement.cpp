@@ -26,6 +26,10 @@ public:
     for (auto &[root, piece] : placement.pieceOf)
       extendOverUses(root, placement.pieces[piece]);
     for (Operation &op : program.getBody().front())
+      if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && collective.isStart())
+        if (failed(addMessage(op)))
+          return failure();
+    for (Operation &op : program.getBody().front())
       if (isLaunch(&op))
         shareInPlace(op);
     return std::move(placement);
@@ -97,18 +101,37 @@ private:
       }
   }
 
-  /// Results of the launch take the place of operands that die here.
+  /// Messages of variables lie as the variables do: verify-plannable sees whether that is right.
+  LogicalResult addMessage(Operation &start) {
+    SmallVector<unsigned> message;
+    for (Value operand : start.getOperands()) {
+      unsigned piece = placement.pieceOf.lookup(rootOf(operand));
+      if (placement.pieces[piece].fixed)
+        continue;
+      if (!inMessage.insert(piece).second)
+        return start.emitOpError() << "a value is part of two messages, or of one message twice";
+      message.push_back(piece);
+    }
+    if (!message.empty() && message.size() != start.getNumOperands())
+      return start.emitOpError() << "some of its parts lie in variables, others do not";
+    if (!message.empty())
+      placement.messages.push_back(std::move(message));
+    return success();
+  }
+
+  /// Results of the launch take the place of operands that die here. What lies in a message is left alone: with it the
+  /// whole message would live longer.
   void shareInPlace(Operation &op) {
     for (OpResult result : op.getResults()) {
       unsigned written = placement.pieceOf.lookup(result);
-      if (tiedOperand(result) || placement.pieces[written].fixed)
+      if (tiedOperand(result) || placement.pieces[written].fixed || inMessage.contains(written))
         continue;
       for (Value operand : op.getOperands()) {
         Value root = rootOf(operand);
         unsigned read = placement.pieceOf.lookup(root);
         Piece &piece = placement.pieces[read];
-        if (piece.fixed || piece.last != launchOf.lookup(&op) || piece.bytes != placement.pieces[written].bytes ||
-            !canOverwrite(&op, result, root))
+        if (piece.fixed || inMessage.contains(read) || piece.last != launchOf.lookup(&op) ||
+            piece.bytes != placement.pieces[written].bytes || !canOverwrite(&op, result, root))
           continue;
         piece.last = placement.pieces[written].last;
         for (auto &[other, index] : placement.pieceOf)
@@ -123,6 +146,7 @@ private:
   ProgramOp program;
   const StateLayout &state;
   llvm::DenseMap<Operation *, unsigned> launchOf;
+  llvm::DenseSet<unsigned> inMessage; ///< pieces
   Placement placement;
 };
 

@@ -28,6 +28,9 @@ struct Piece {
 /// The pieces of a program and which piece each root is; needs insertCopies first.
 struct Placement {
   llvm::SmallVector<Piece> pieces;
+  /// Pieces of the arena that must lie one behind the other, in this order, each at the next multiple of
+  /// kBufferAlignment: the messages of collectives.
+  llvm::SmallVector<llvm::SmallVector<unsigned>> messages;
   llvm::MapVector<mlir::Value, unsigned> pieceOf; ///< roots in order of definition
 };
 mlir::FailureOr<Placement> placeValues(ProgramOp program, const StateLayout &state);

@@ -124,28 +124,60 @@ private:
     if (failed(placement))
       return failure();
     SmallVector<ArenaValue> values;
-    SmallVector<unsigned> indexOf(placement->pieces.size());
-    for (auto [i, piece] : llvm::enumerate(placement->pieces)) {
-      bool isInArena = !piece.fixed || piece.fixed.getSpace() == MemorySpace::arena;
-      if (isInArena && piece.bytes > 0 && piece.first <= piece.last) {
-        indexOf[i] = values.size();
-        values.push_back({piece.bytes, piece.first, piece.last,
-                          piece.fixed ? std::optional(piece.fixed.getOffset()) : std::nullopt});
-      }
-    }
-    ArenaLayout arena = layoutArena(values);
-    for (auto [i, piece] : llvm::enumerate(placement->pieces))
-      if (!piece.fixed)
-        piece.fixed = BufferAttr::get(&getContext(), MemorySpace::arena, values.empty() ? 0 : arena.offsets[indexOf[i]],
-                                      piece.bytes);
+    for (const Piece &piece : placement->pieces)
+      if (isInArena(piece))
+        values.push_back(arenaValue(piece));
+    int64_t bound = arenaLowerBound(values), arenaBytes = layOut(*placement);
     setBuffers(program, *placement);
     Builder builder(&getContext());
-    int64_t bound = arenaLowerBound(values);
-    program->setAttr("llmc.arena_bytes", builder.getI64IntegerAttr(arena.bytes));
+    program->setAttr("llmc.arena_bytes", builder.getI64IntegerAttr(arenaBytes));
     program->setAttr("llmc.lower_bound_bytes", builder.getI64IntegerAttr(bound));
-    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arena.bytes
+    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arenaBytes
                          << " bytes, the largest live sum is " << bound << ", " << *numCopies << " copies";
     return success();
+  }
+
+  static bool isInArena(const Piece &piece) {
+    return (!piece.fixed || piece.fixed.getSpace() == MemorySpace::arena) && piece.bytes > 0 &&
+           piece.first <= piece.last;
+  }
+
+  static ArenaValue arenaValue(const Piece &piece) {
+    return {piece.bytes, piece.first, piece.last, piece.fixed ? std::optional(piece.fixed.getOffset()) : std::nullopt};
+  }
+
+  /// Gives every piece its place. A message is one value of the arena, from its first part's first launch to the last
+  /// part's last. Returns the arena's bytes.
+  int64_t layOut(Placement &placement) {
+    struct Place {
+      unsigned value;
+      int64_t offset;
+    };
+    SmallVector<ArenaValue> values;
+    llvm::DenseMap<unsigned, Place> placeOf;
+    for (ArrayRef<unsigned> message : placement.messages) {
+      ArenaValue whole{0, ~0u, 0};
+      for (unsigned index : message) {
+        const Piece &piece = placement.pieces[index];
+        placeOf[index] = {unsigned(values.size()), whole.bytes};
+        whole = {whole.bytes + alignBuffer(piece.bytes), std::min(whole.first, piece.first),
+                 std::max(whole.last, piece.last)};
+      }
+      values.push_back(whole);
+    }
+    for (auto [i, piece] : llvm::enumerate(placement.pieces))
+      if (isInArena(piece) && !placeOf.contains(i)) {
+        placeOf[i] = {unsigned(values.size()), 0};
+        values.push_back(arenaValue(piece));
+      }
+    ArenaLayout arena = layoutArena(values);
+    for (auto [i, piece] : llvm::enumerate(placement.pieces))
+      if (!piece.fixed) {
+        auto place = placeOf.find(i);
+        int64_t offset = place == placeOf.end() ? 0 : arena.offsets[place->second.value] + place->second.offset;
+        piece.fixed = BufferAttr::get(&getContext(), MemorySpace::arena, offset, piece.bytes);
+      }
+    return arena.bytes;
   }
 
   static BufferAttr bufferOf(Value value, const Placement &placement) {

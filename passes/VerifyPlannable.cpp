@@ -1,6 +1,6 @@
 // Walks each program as the device will run it and keeps account of what every byte holds. What a launch reads must
 // still be there, what it writes may touch an operand only where its kernel allows that, and at the end every variable
-// and result must be in its place.
+// and result must be in its place. Collectives come in one order, and nothing touches a message in flight.
 #include "ir/Piece.h"
 #include "passes/Memory.h"
 #include "passes/MemoryContents.h"
@@ -130,7 +130,46 @@ private:
         return failure();
       current[set.getVariableAttr().getAttr()] = owners.lookup(rootOf(set.getValue()));
     }
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op); collective && failed(checkCollective(collective)))
+      return failure();
     return isLaunch(&op) ? launch(op) : success();
+  }
+
+  //===-- Collectives
+
+  /// Starts and waits come in the order of their positions, each start has the wait that takes its results, and a
+  /// message lies in one piece. That nothing touches it meanwhile follows from what its memory holds.
+  LogicalResult checkCollective(CollectiveOpInterface op) {
+    int64_t &next = op.isStart() ? numStarted : numDone;
+    if (op.getPosition() != next)
+      return op.emitOpError() << "has position " << op.getPosition() << " where " << next << " is next";
+    ++next;
+    return op.isStart() ? checkMessage(op) : checkWait(op);
+  }
+
+  LogicalResult checkMessage(Operation *start) {
+    for (unsigned i = 1; i < start->getNumOperands(); ++i) {
+      BufferAttr previous = buffers[start->getOperand(i - 1)], part = buffers[start->getOperand(i)];
+      int64_t expected = (previous.getEnd() + kAlignment - 1) / kAlignment * kAlignment;
+      if (part.getSpace() != previous.getSpace() || part.getOffset() != expected)
+        return start->emitOpError() << "part " << i << " lies at " << part << ", not behind " << previous;
+    }
+    for (Value part : start->getResults())
+      for (Operation *user : part.getUsers())
+        if (auto wait = dyn_cast<CollectiveOpInterface>(user);
+            !wait || wait.isStart() || user->getOperands() != start->getResults()) {
+          InFlightDiagnostic diagnostic = user->emitOpError() << "reads a message that is in flight";
+          diagnostic.attachNote(start->getLoc()) << "started here";
+          return diagnostic;
+        }
+    return success();
+  }
+
+  LogicalResult checkWait(CollectiveOpInterface wait) {
+    auto start = wait->getOperand(0).getDefiningOp<CollectiveOpInterface>();
+    if (!start || !start.isStart() || start.getPosition() != wait.getPosition())
+      return wait.emitOpError() << "waits for no start at position " << wait.getPosition();
+    return success();
   }
 
   LogicalResult checkView(Operation &op) {
@@ -183,6 +222,8 @@ private:
 
   LogicalResult leave() {
     Operation *exit = program.getBody().front().getTerminator();
+    if (numStarted != numDone)
+      return exit->emitOpError() << "comes with " << numStarted - numDone << " collectives in flight";
     for (OpOperand &operand : exit->getOpOperands()) {
       if (failed(checkHolds(exit, operand.get(), "result " + Twine(operand.getOperandNumber()))))
         return failure();
@@ -209,6 +250,7 @@ private:
   DenseMap<StringAttr, MemoryContents::Owner> current; ///< who wrote a variable's value
   DenseMap<StringAttr, MemoryContents::Owner> scalars;
   MemoryContents contents;
+  int64_t numStarted = 0, numDone = 0; ///< collectives
 };
 
 struct VerifyPlannable : impl::VerifyPlannableBase<VerifyPlannable> {

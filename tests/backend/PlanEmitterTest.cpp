@@ -195,7 +195,7 @@ TEST_F(PlanEmitterTest, HasAllProgramsForEachLevel) {
   ASSERT_EQ(emitted.plan.targets.size(), cpuIsas().size());
   for (const TargetPrograms &target : emitted.plan.targets) {
     EXPECT_EQ(target.target, "cpu");
-    EXPECT_EQ(target.programs.size(), 5u);
+    EXPECT_EQ(target.programs.size(), kNumProgramKinds);
     EXPECT_EQ(target.codeOffset % 4096, 0u);
     std::set<uint64_t> offsets;
     for (const CodeEntry &code : target.entries)

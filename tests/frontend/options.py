@@ -188,7 +188,8 @@ def check_names(ask):
     text = ask(lm)["module"]
     check('@graph.weight' in text and 'source = "graph"' in text, text[:500])
     check('loc("n_x")' in text, "locations are not the nodes' names")
-    for name in ("gradients", "forward", "step-fused", "step", "accumulate", "update", "wte/m", "wte/v", "wte/gradient"):
+    for name in ("gradients", "forward", "step-fused", "step", "accumulate", "update", "step-fused-ranks",
+                 "step-ranks", "update-ranks", "wte/m", "wte/v", "wte/gradient"):
         taken = language_model(2, 5)
         taken.graph.initializer[3].name = taken.graph.node[2].input[1] = name
         taken.graph.initializer[1].name = taken.graph.node[1].input[1] = f"{name}.weight"

@@ -191,3 +191,48 @@ llmc.program @a "forward" (%x: tensor<4xf32> {llmc.name = "x"}) -> () {
 llmc.program @b "step" (%x: tensor<8xf32> {llmc.name = "x"}) -> () {
   llmc.return
 }
+
+// -----
+
+// A message lies in one piece from its first part on. What it brings back for a result of the program is copied there.
+// expected-remark@+1 {{applied: 4 values in an arena of 256 bytes, the largest live sum is 192, 1 copies}}
+llmc.program @message "step-ranks" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "loss"}, tensor<4x4xf32> {llmc.name = "y"}) {
+  %g0 = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = llmc.matmul %x, %g0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %u = llmc.matmul %t, %t : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g1 = llmc.matmul %u, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s:2 = llmc.all_reduce_start %g0, %g1 at 0 : tensor<4x4xf32>, tensor<4x4xf32>
+  %r:2 = llmc.all_reduce_wait %s#0, %s#1 at 0 : tensor<4x4xf32>, tensor<4x4xf32>
+  %y = llmc.matmul %r#0, %r#1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-remark@+1 {{info: 64 bytes are copied: result 0 is no value of its own}}
+  llmc.return %r#0, %y : tensor<4x4xf32>, tensor<4x4xf32>
+}
+// CHECK-LABEL: llmc.program @message
+// CHECK: llmc.all_reduce_start {{.*}} {llmc.buffers = [#llmc.buffer<arena, [[AT:[0-9]+]], 64>, #llmc.buffer<arena, {{[0-9]+}}, 64>]}
+// CHECK: llmc.all_reduce_wait {{.*}} {llmc.buffers = [#llmc.buffer<arena, [[AT]], 64>, #llmc.buffer<arena,
+// CHECK: llmc.place_into
+
+// -----
+
+llmc.variable @"w/gradient" "gradient" tensor<4x4xf32>
+llmc.program @mixed "update-ranks" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> () {
+  %kept = llmc.get @"w/gradient" : tensor<4x4xf32>
+  %g = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-error@+1 {{some of its parts lie in variables, others do not}}
+  %s:2 = llmc.all_reduce_start %kept, %g at 0 : tensor<4x4xf32>, tensor<4x4xf32>
+  %r:2 = llmc.all_reduce_wait %s#0, %s#1 at 0 : tensor<4x4xf32>, tensor<4x4xf32>
+  llmc.set @"w/gradient", %r#0 : tensor<4x4xf32>
+  llmc.return
+}
+
+// -----
+
+llmc.program @again "step-ranks" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> () {
+  %g = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = llmc.all_reduce_start %g at 0 : tensor<4x4xf32>
+  %r = llmc.all_reduce_wait %s at 0 : tensor<4x4xf32>
+  // expected-error@+1 {{a value is part of two messages, or of one message twice}}
+  %t = llmc.all_reduce_start %r at 1 : tensor<4x4xf32>
+  %u = llmc.all_reduce_wait %t at 1 : tensor<4x4xf32>
+  llmc.return
+}

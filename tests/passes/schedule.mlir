@@ -113,3 +113,68 @@ llmc.program @pack "forward" (%x: tensor<64x64xbf16> {llmc.name = "x"}) -> (tens
 // CHECK-NEXT: llmc.get @w
 // CHECK-NEXT: llmc.pack
 // CHECK-NEXT: llmc.matmul
+
+// -----
+
+// A message is started when it is complete, and waited for behind the next start at the earliest.
+// expected-remark@+1 {{applied: updates at once}}
+llmc.program @messages "step-ranks" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (tensor<4x4xf32> {llmc.name = "y"}) {
+  %g0 = llmc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g1 = llmc.matmul %x, %x {transposeLhs} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s0 = llmc.all_reduce_start %g0 at 0 : tensor<4x4xf32>
+  %s1 = llmc.all_reduce_start %g1 at 1 : tensor<4x4xf32>
+  %r0 = llmc.all_reduce_wait %s0 at 0 : tensor<4x4xf32>
+  %r1 = llmc.all_reduce_wait %s1 at 1 : tensor<4x4xf32>
+  %z = llmc.matmul %x, %x {transposeRhs} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = llmc.matmul %r0, %r1 init %z : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  llmc.return %y : tensor<4x4xf32>
+}
+// CHECK-LABEL: llmc.program @messages
+// CHECK: %[[G0:.*]] = llmc.matmul
+// CHECK-NEXT: %[[S0:.*]] = llmc.all_reduce_start %[[G0]] at 0
+// CHECK-NEXT: %[[G1:.*]] = llmc.matmul {{.*}} {transposeLhs}
+// CHECK-NEXT: %[[S1:.*]] = llmc.all_reduce_start %[[G1]] at 1
+// CHECK-NEXT: llmc.all_reduce_wait %[[S0]] at 0
+// CHECK-NEXT: llmc.all_reduce_wait %[[S1]] at 1
+
+// -----
+
+// Where updates free gradients, each wait comes behind the next start, and the update at once.
+llmc.variable @a "parameter" tensor<64x64xf32>
+llmc.variable @b "parameter" tensor<64x64xf32>
+llmc.variable @c "parameter" tensor<64x64xf32>
+// expected-remark@+1 {{applied: updates at once: at most 32768 live bytes, 49152 in}}
+llmc.program @updates "step-fused-ranks" (%x: tensor<64x64xf32> {llmc.name = "x"}) -> () {
+  %g0 = llmc.matmul %x, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %g1 = llmc.matmul %x, %x {transposeLhs} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %g2 = llmc.matmul %x, %x {transposeRhs} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %s0 = llmc.all_reduce_start %g0 at 0 : tensor<64x64xf32>
+  %s1 = llmc.all_reduce_start %g1 at 1 : tensor<64x64xf32>
+  %r0 = llmc.all_reduce_wait %s0 at 0 : tensor<64x64xf32>
+  %a = llmc.get @a : tensor<64x64xf32>
+  %a1 = llmc.matmul %x, %r0 init %a : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  llmc.set @a, %a1 : tensor<64x64xf32>
+  %s2 = llmc.all_reduce_start %g2 at 2 : tensor<64x64xf32>
+  %r1 = llmc.all_reduce_wait %s1 at 1 : tensor<64x64xf32>
+  %b = llmc.get @b : tensor<64x64xf32>
+  %b1 = llmc.matmul %x, %r1 init %b : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  llmc.set @b, %b1 : tensor<64x64xf32>
+  %r2 = llmc.all_reduce_wait %s2 at 2 : tensor<64x64xf32>
+  %c = llmc.get @c : tensor<64x64xf32>
+  %c1 = llmc.matmul %x, %r2 init %c : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  llmc.set @c, %c1 : tensor<64x64xf32>
+  llmc.return
+}
+// CHECK-LABEL: llmc.program @updates
+// CHECK: llmc.all_reduce_start {{.*}} at 0
+// CHECK-NEXT: llmc.matmul {{.*}} {transposeLhs}
+// CHECK-NEXT: llmc.all_reduce_start {{.*}} at 1
+// CHECK-NEXT: llmc.all_reduce_wait {{.*}} at 0
+// CHECK-NEXT: llmc.get @a
+// CHECK-NEXT: llmc.matmul
+// CHECK-NEXT: llmc.set @a
+// CHECK-NEXT: llmc.matmul {{.*}} {transposeRhs}
+// CHECK-NEXT: llmc.all_reduce_start {{.*}} at 2
+// CHECK-NEXT: llmc.all_reduce_wait {{.*}} at 1
+// CHECK: llmc.set @b
+// CHECK-NEXT: llmc.all_reduce_wait {{.*}} at 2

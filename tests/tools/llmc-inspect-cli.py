@@ -44,7 +44,8 @@ class LlmcInspect(ToolCase):
         self.assertEqual(plan["device"]["f32_gflops"], 19500)
         self.assertEqual(sum(plan["sections"].values()) < os.path.getsize(self.path("m.plan")), True)
         programs = {program["kind"]: program for program in plan["targets"][0]["programs"]}
-        self.assertEqual(sorted(programs), ["accumulate", "forward", "step", "step-fused", "update"])
+        self.assertEqual(sorted(programs), ["accumulate", "forward", "step", "step-fused", "step-fused-ranks",
+                                            "step-ranks", "update", "update-ranks"])
         for program in programs.values():
             for launch in program["launches"]:
                 self.assertAlmostEqual(launch["bound_ms"], max(launch["flops"] / 19500e6, launch["bytes"] / 2039e6), delta=1e-12)
@@ -109,7 +110,8 @@ class LlmcInspect(ToolCase):
         self.write("short.plan", content[:100])
         refuse("short.plan: not a plan: 100 bytes, a plan has at least 128", "short.plan")
         refuse("m.plan: --isa sm_80: the plan has x86-64-v3, x86-64-v4, x86-64-v4-bf16", "m.plan", "--isa", "sm_80")
-        refuse("--program backward: the plan has forward, step-fused, step, accumulate, update", "m.plan", "--program", "backward")
+        refuse("--program backward: the plan has forward, step-fused, step, accumulate, update, "
+               "step-fused-ranks, step-ranks, update-ranks", "m.plan", "--program", "backward")
         refuse("no.json: cannot be opened", "m.plan", "--profile", "no.json")
         self.write("not.json", b"[]")
         refuse("not.json: not a trace: expected JSON with \"traceEvents\", as llmc-run --profile writes it", "m.plan", "--profile", "not.json")

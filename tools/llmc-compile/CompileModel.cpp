@@ -81,6 +81,7 @@ private:
     PipelineOptions pipeline;
     pipeline.optimizer = options.optimizer;
     pipeline.isBf16 = options.precision == "bf16";
+    pipeline.bucketBytes = int64_t(options.bucketMib * (1 << 20));
     llvm::append_range(pipeline.disabled, options.disabled);
     buildPipeline(manager, pipeline);
     auto watch = std::make_unique<PassWatch>(record, DumpOptions{options.dumpFolder, options.dumpAfter});

@@ -11,6 +11,7 @@ struct CompileOptions {
   std::string output;
   std::string precision = "fp32"; ///< what the plan says of itself
   std::string optimizer = "adamw";
+  double bucketMib = 25;              ///< gradients that travel between ranks in one message
   std::vector<std::string> isas;      ///< names of the levels to compile for; empty: all
   std::vector<std::string> disabled;  ///< passes to leave out
   std::string dumpFolder;             ///< "" or where each pass's result goes

@@ -102,6 +102,11 @@ void addDebugFlags(CLI::App &app, Flags &flags) {
   dumpable.insert(dumpable.begin(), "import");
   app.add_option("--dump-ir", flags.compile.dumpFolder, "write the module after every pass to this folder")
       ->type_name("DIR");
+  app.add_option("--bucket-mib", flags.compile.bucketMib,
+                 "gradients that ranks sum in one message; one larger than the model overlaps with nothing")
+      ->type_name("MIB")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   app.add_option("--dump-ir-after", flags.compile.dumpAfter, "print the module after this pass on standard error")
       ->type_name("PASS")
       ->allow_extra_args(false)

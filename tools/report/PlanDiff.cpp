@@ -111,7 +111,7 @@ static std::map<ProgramKind, ProgramFacts> allPrograms(const PlanView &view) {
 std::string planDiff(const PlanView &before, const PlanView &after) {
   std::string text = factsDiff("", planFacts(before), planFacts(after));
   std::map<ProgramKind, ProgramFacts> a = allPrograms(before), b = allPrograms(after);
-  for (size_t kind = 0; kind <= size_t(ProgramKind::forward); ++kind) {
+  for (size_t kind = 0; kind < kNumProgramKinds; ++kind) {
     auto program = static_cast<ProgramKind>(kind);
     std::string prefix = std::string(programKindName(program)) + ": ";
     text += factsDiff(prefix, a[program].facts, b[program].facts) + kernelsDiff(prefix, a[program], b[program]);
