@@ -52,7 +52,7 @@ class Ladder:
         self.compile("all.plan", "--dump-ir", self.path("ir"))
         names = dict.fromkeys(file.split("-", 1)[1].removesuffix(".mlir") for file in sorted(os.listdir(self.path("ir"))))
         del names["import"]
-        return [name for name in names if self.compile("probe.plan", "--disable-pass", name) is not None]
+        return [name for name in names if self.compile("probe.plan", "--isa", "x86-64-v3", "--disable-pass", name) is not None]
 
     def rungs(self):
         """(what is new, its plan, launches of a step), each compiled."""
