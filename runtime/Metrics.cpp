@@ -1,6 +1,7 @@
 // Keys are those of the command line's documentation. A loss that is not a number is null in JSON.
 #include "runtime/Metrics.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -34,6 +35,7 @@ Result<MetricsFile> MetricsFile::create(const std::string &path, const MetricsHe
                        {"program", header.programs},
                        {"seed", header.seed},
                        {"ranks", header.ranks},
+                       {"comm", header.comm.empty() ? ordered_json(nullptr) : ordered_json(header.comm)},
                        {"threads", header.threads},
                        {"batch", header.batch},
                        {"sequence", header.sequence},
@@ -57,19 +59,26 @@ Result<MetricsFile> MetricsFile::create(const std::string &path, const MetricsHe
 }
 
 Status MetricsFile::write(const StepMetrics &step) {
-  return writeLine(dump({{"step", step.step},
-                         {"loss", step.loss},
-                         {"lr", step.lr},
-                         {"grad_norm", optionalNumber(step.gradNorm)},
-                         {"tokens", step.tokens},
-                         {"tok_s", step.tokensPerSecond},
-                         {"mfu", optionalNumber(step.mfu)},
-                         {"step_ms", step.stepMs},
-                         {"data_wait_ms", step.dataWaitMs},
-                         {"comm_ms", step.commMs},
-                         {"exposed_comm_ms", step.exposedCommMs},
-                         {"arena_bytes", step.arenaBytes},
-                         {"peak_bytes", step.peakBytes}}));
+  ordered_json line = {{"step", step.step},
+                       {"loss", step.loss},
+                       {"lr", step.lr},
+                       {"grad_norm", optionalNumber(step.gradNorm)},
+                       {"tokens", step.tokens},
+                       {"tok_s", step.tokensPerSecond},
+                       {"mfu", optionalNumber(step.mfu)},
+                       {"step_ms", step.stepMs},
+                       {"data_wait_ms", step.dataWaitMs},
+                       {"comm_ms", step.commMs},
+                       {"exposed_comm_ms", step.exposedCommMs},
+                       {"arena_bytes", step.arenaBytes},
+                       {"peak_bytes", step.peakBytes}};
+  if (!step.rankMs.empty()) {
+    line["rank_ms"] = step.rankMs;
+    line["slowest_rank"] = std::ranges::max_element(step.rankMs) - step.rankMs.begin();
+  }
+  for (uint64_t hash : step.weightsHashes)
+    line["weights_hash"].push_back(formatPlanHash(hash));
+  return writeLine(dump(line));
 }
 
 Status MetricsFile::writeLine(const std::string &line) {

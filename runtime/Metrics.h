@@ -20,6 +20,7 @@ struct MetricsHeader {
   std::string programs; ///< what a step runs
   uint64_t seed = 0;
   int ranks = 1;
+  std::string comm; ///< what the ranks sum over; empty: one rank
   int threads = 1;
   int64_t batch = 0, sequence = 0, accumulate = 1, steps = 0;
   std::string schedule;
@@ -43,6 +44,8 @@ struct StepMetrics {
   double dataWaitMs = 0;
   double commMs = 0;
   double exposedCommMs = 0;
+  std::vector<double> rankMs;          ///< busy time of each rank, where asked for
+  std::vector<uint64_t> weightsHashes; ///< of each rank after the step, where asked for
   uint64_t arenaBytes = 0;
   uint64_t peakBytes = 0;
 };

@@ -37,7 +37,7 @@ protected:
     around.out = open_memstream(&text, &size);
     around.signal = &signal;
     around.version = "test";
-    Status status = runPlan(options, around);
+    Result<int> status = runPlan(options, around);
     std::fclose(around.out);
     printed.assign(text, size);
     std::free(text);

@@ -8,8 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from ToolCase import ToolCase
 
 HELP = "\nRun with --help for more information."
-RESERVED = ["--val", "--nproc", "--rendezvous", "--timeout", "--rank-times", "--verify-ranks", "--checkpoint", "--save-every", "--keep",
-            "--resume", "--eval-every", "--eval-steps", "--tensorboard"]
+RESERVED = ["--val", "--checkpoint", "--save-every", "--keep", "--resume", "--eval-every", "--eval-steps", "--tensorboard"]
 
 
 class LlmcRun(ToolCase):
@@ -43,6 +42,11 @@ class LlmcRun(ToolCase):
         self.refuse("--min-lr 1 is larger than --lr 0.0003", "--min-lr", "1")
         self.refuse("--beta1 and --beta2 must be below 1", "--beta2", "1")
         self.refuse("--device tpu: expected cpu or cuda", "--device", "tpu")
+        self.refuse("--nproc: Value 0 not in range 1 to 1024", "--nproc", "0")
+        self.refuse("--timeout: expected a time like 30s, found '0s'", "--timeout", "0s")
+        self.refuse("--timeout: expected a time like 30s, found '3h'", "--timeout", "3h")
+        self.refuse("--rendezvous: expected HOST:PORT or file:PATH, found 'node0'", "--rendezvous", "node0")
+        self.refuse("--rendezvous: '0' is no port: expected 1 to 65535", "--rendezvous", "node0:0")
 
     def test_no_output_is_an_input_or_another_output(self):
         self.write("x.plan", b"a plan")
@@ -55,22 +59,27 @@ class LlmcRun(ToolCase):
         self.assertEqual(self.read("x.plan"), b"a plan")
 
     def test_ranks_of_a_launcher(self):
-        def refuse(**variables):
-            name, value = list(variables.items())[0]
+        def refuse(message, **variables):
             with unittest.mock.patch.dict(os.environ, variables):
-                self.fail(1, f"llmc-run: {name}={value}: several ranks are not built yet, start one process", "none.plan")
+                self.fail(1, f"llmc-run: {message}", "none.plan")
 
-        refuse(OMPI_COMM_WORLD_SIZE="2")
-        refuse(PMI_SIZE="2")
-        refuse(SLURM_NTASKS="2", SLURM_PROCID="0")
+        nowhere = "2 ranks, and no word where they meet: MASTER_ADDR and MASTER_PORT are not set; or give --rendezvous HOST:PORT or " \
+            "--rendezvous file:PATH"
+        refuse(nowhere, OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_RANK="0")
+        refuse(nowhere, SLURM_NTASKS="2", SLURM_PROCID="0")
+        refuse("WORLD_SIZE=two: expected a whole number, 0 or more", RANK="0", WORLD_SIZE="two")
         with unittest.mock.patch.dict(os.environ, SLURM_NTASKS="2"):  # a batch script, not started by srun
             self.fail(1, "llmc-run: none.plan: cannot be opened: No such file or directory", "none.plan")
+        self.fail(1, "llmc-run: --rendezvous file: is for ranks that something else starts; with --nproc they know each other", "none.plan",
+                  "--nproc", "2", "--rendezvous", "file:meet")
+
+    def test_an_error_of_all_ranks_is_said_once(self):
+        done = self.run_tool("none.plan", "--nproc", "3")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertRegex(done.stderr.decode(), r"^llmc-run: [^\n]*none.plan: cannot be opened: No such file or directory\n$")
 
     def test_what_this_build_cannot_do(self):
         self.fail(1, "llmc-run: --device cuda: this build has no CUDA backend; use --device cpu", "x.plan", "--device", "cuda")
-        os.environ["WORLD_SIZE"] = "2"
-        self.addCleanup(os.environ.pop, "WORLD_SIZE")
-        self.fail(1, "llmc-run: WORLD_SIZE=2: several ranks are not built yet, start one process", "x.plan")
 
     def test_files_that_are_no_plans(self):
         self.fail(1, "llmc-run: none.plan: cannot be opened: No such file or directory", "none.plan")

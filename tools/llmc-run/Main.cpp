@@ -1,9 +1,9 @@
 // llmc-run: trains a plan. Flags in, a run, exports out.
 #include "backend/cpu/CpuDevice.h"
+#include "runtime/MeetingPlace.h"
 #include "tools/Flags.h"
 #include "tools/Outputs.h"
-#include "tools/llmc-run/RunPlan.h"
-#include "tools/llmc-run/StopSignals.h"
+#include "tools/llmc-run/RunRanks.h"
 
 #include <charconv>
 #include <cmath>
@@ -20,9 +20,8 @@ Example:
   llmc-run gpt.plan --data train.bin --steps 200 --metrics run.jsonl --plot loss.svg --export-onnx trained.onnx)";
 
 /// Words of the command line that later versions take.
-constexpr const char *kReserved[] = {"--val",          "--nproc",      "--rendezvous", "--timeout", "--rank-times",
-                                     "--verify-ranks", "--checkpoint", "--save-every", "--keep",    "--resume",
-                                     "--eval-every",   "--eval-steps", "--tensorboard"};
+constexpr const char *kReserved[] = {"--val",    "--checkpoint", "--save-every", "--keep",
+                                     "--resume", "--eval-every", "--eval-steps", "--tensorboard"};
 
 /// Whole numbers from `least` on; the limit keeps products of counts exact.
 CLI::Validator atLeast(int64_t least) { return CLI::Range(least, int64_t{1} << 30).description(""); }
@@ -113,6 +112,36 @@ void addOutputFlags(CLI::App &app, llmc::RunOptions &options) {
   add("--export-outputs", options.exportOutputs, "the first micro-batch's outputs and loss, safetensors");
 }
 
+void addRankFlags(CLI::App &app, llmc::RunOptions &options, llmc::RankFlags &ranks) {
+  app.add_option("--nproc", ranks.nproc,
+                 "ranks on this machine, each with its share of the batch and the CPUs; under torchrun, mpirun or srun "
+                 "theirs are used")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
+  app.add_option("--rendezvous", ranks.rendezvous,
+                 "where ranks meet: HOST:PORT or file:PATH; default what the launcher says")
+      ->type_name("PLACE")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            llmc::Result<llmc::MeetingPlace> place = llmc::parseMeetingPlace(text);
+            return place ? "" : place.error().message;
+          },
+          ""));
+  app.add_option_function<std::string>(
+         "--timeout", [&](const std::string &text) { ranks.timeout = *llmc::parseDuration(text); },
+         "how long ranks wait for one that does not come or answer: 500ms, 30s, 2m; then all end")
+      ->type_name("TIME")
+      ->default_str("30s")
+      ->check(CLI::Validator(
+          [](std::string &text) {
+            return llmc::parseDuration(text) ? "" : fmt::format("expected a time like 30s, found '{}'", text);
+          },
+          ""));
+  app.add_flag("--rank-times", options.rankTimes, "each rank's time, and the slowest, on screen and in --metrics");
+  app.add_flag("--verify-ranks", options.verifyRanks,
+               "compare the ranks' weights after every step; their hashes go to --metrics");
+}
+
 /// What the flags' own checks cannot see; empty when all is well.
 std::string conflict(const llmc::RunOptions &options, const std::string &device) {
   if (options.hyper.beta1 >= 1 || options.hyper.beta2 >= 1)
@@ -133,24 +162,12 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
                               {{"PLAN", options.plan}, {"--data", options.data}, {"--inputs", options.inputs}});
 }
 
-/// One rank only: under a launcher of several, all would write the same files.
-llmc::Status requireOneRank() {
-  for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
-    // A batch job has SLURM_NTASKS too; only what srun starts has a rank.
-    if (name == std::string_view("SLURM_NTASKS") && !std::getenv("SLURM_PROCID"))
-      continue;
-    const char *value = std::getenv(name);
-    if (value && std::atoi(value) > 1)
-      return llmc::Error{fmt::format("{}={}: several ranks are not built yet, start one process", name, value)};
-  }
-  return {};
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
   llmc::RunSurroundings around;
   llmc::RunOptions options;
+  llmc::RankFlags ranks;
   std::string labels, schedule = "constant", device = "cpu";
   CLI::App app("Trains a plan: one file made by llmc-compile, tokens in, losses and the trained model out.",
                "llmc-run");
@@ -158,6 +175,7 @@ int main(int argc, char **argv) {
   addDataFlags(app, options, labels);
   addOptimizerFlags(app, options, schedule);
   addOutputFlags(app, options);
+  addRankFlags(app, options, ranks);
   app.add_option("--device", device, "cpu or cuda")->type_name("WORD")->capture_default_str();
   app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
       ->type_name("N")
@@ -173,15 +191,12 @@ int main(int argc, char **argv) {
                                             : llmc::ScheduleKind::constant;
   if (device == "cuda")
     return llmc::failed(app, {"--device cuda: this build has no CUDA backend; use --device cpu"});
-  if (llmc::Status status = requireOneRank(); !status)
-    return llmc::failed(app, status.error());
 
-  llmc::StopSignals stop;
   around.makeDevice = llmc::makeCpuDevice;
   around.isTerminal = isatty(STDOUT_FILENO) == 1;
-  around.signal = &stop.asked();
   around.version = LLMC_VERSION;
-  if (llmc::Status status = llmc::runPlan(options, around); !status)
-    return llmc::failed(app, status.error());
-  return stop.asked() != 0 ? 128 + stop.asked() : 0;
+  llmc::RunEnd end = llmc::runRanks(ranks, options, around);
+  for (const std::string &error : end.errors)
+    llmc::failed(app, {error});
+  return end.exitStatus;
 }

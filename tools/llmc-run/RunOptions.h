@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace llmc {
 
@@ -25,6 +26,7 @@ struct RunOptions {
 
   HyperParameters hyper; ///< lr before --scale-lr
   bool scaleLr = false;
+  bool rankTimes = false, verifyRanks = false; ///< nothing in a run of one rank
   ScheduleKind schedule = ScheduleKind::constant;
   int64_t warmup = 0;
   double minLr = 0;
@@ -35,6 +37,15 @@ struct RunOptions {
 
 /// Steps where neither the flags nor the data say how many.
 inline constexpr int64_t kDefaultSteps = 10;
+
+/// Something that all ranks of a run must have alike: a flag, the plan.
+struct RunFact {
+  std::string name, value;
+  bool operator==(const RunFact &) const = default;
+};
+
+/// Flags that decide what is computed. Files to write are rank 0's own affair, threads every rank's.
+std::vector<RunFact> sharedFlags(const RunOptions &options);
 
 /// "constant", "cosine" or "linear"
 const char *scheduleName(ScheduleKind kind);

@@ -11,15 +11,12 @@
 #include "runtime/Profiler.h"
 #include "runtime/StepProgress.h"
 #include "tools/Threads.h"
+#include "tools/llmc-run/RankTeam.h"
 
 #include <cmath>
 #include <fmt/format.h>
 
 namespace llmc {
-
-const char *scheduleName(ScheduleKind kind) {
-  return kind == ScheduleKind::cosine ? "cosine" : kind == ScheduleKind::linear ? "linear" : "constant";
-}
 
 namespace {
 
@@ -33,7 +30,10 @@ double toMib(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 class Run {
 public:
-  Run(const RunOptions &options, const RunSurroundings &around) : options(options), around(around) {}
+  Run(const RunOptions &options, const RunSurroundings &around) : options(options), around(around), team(around.team) {
+    if (team)
+      ranks = {team->rank(), team->worldSize()};
+  }
 
   Status open() {
     LLMC_RETURN_IF_ERROR(checkOutputs());
@@ -45,14 +45,16 @@ public:
       return inContext(options.plan, mapped.error());
     inputs = std::move(*mapped);
     LLMC_RETURN_IF_ERROR(openSource());
-    threads = options.threads > 0 ? options.threads : defaultThreads();
+    LLMC_RETURN_IF_ERROR(compareRanks());
+    threads = team ? team->threads() : options.threads > 0 ? options.threads : defaultThreads();
     device = around.makeDevice(threads);
     Result<std::unique_ptr<Session>> started = Session::open(*file, *device, sessionOptions());
     LLMC_RETURN_IF_ERROR(started);
     session = std::move(*started);
-    if (!options.profile.empty())
+    if (!options.profile.empty() && isFirst())
       session->observe(&profiler);
     hyper = options.hyper;
+    hyper.lr *= options.scaleLr ? ranks.ranks : 1;
     hyper.seed = options.seed;
     schedule = {options.schedule, hyper.lr, options.minLr, options.warmup, numSteps};
     describe();
@@ -62,7 +64,8 @@ public:
   Status train() {
     Prefetcher batches(*source, inputs, 0, std::max<int64_t>(numSteps, 1), options.accumulate);
     std::optional<StepProgress> progress;
-    for (int64_t number = 1; number <= std::max<int64_t>(numSteps, 1) && !isAskedToStop(); ++number) {
+    LLMC_RETURN_IF_ERROR(meet({}));
+    for (int64_t number = 1; number <= std::max<int64_t>(numSteps, 1) && stoppedBy == 0; ++number) {
       Clock::time_point begin = Clock::now();
       Result<std::span<const Batch>> batch = batches.next();
       LLMC_RETURN_IF_ERROR(batch);
@@ -80,9 +83,10 @@ public:
         return inContext(fmt::format("step {}", number), status.error());
     }
     progress.reset();
-    if (isAskedToStop())
-      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", around.signal->load(), losses.size(),
-                 numSteps);
+    if (stoppedBy != 0)
+      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", stoppedBy, losses.size(), numSteps);
+    if (options.rankTimes && team)
+      fmt::print(around.out, "{}", rankTimes.table());
     return {};
   }
 
@@ -99,14 +103,47 @@ public:
         writeFile(options.profile, "trace", [&](const std::string &path) { return profiler.writeTrace(path); }));
     if (!options.profile.empty())
       fmt::print(around.out, "{}", profiler.table());
+    return team ? team->finish() : Status();
+  }
+
+  int signal() const { return stoppedBy; }
+
+private:
+  bool isFirst() const { return ranks.rank == 0; }
+
+  /// After every step, and before the first: what the ranks have to tell each other.
+  Status meet(StepNote mine) {
+    mine.signal = around.signal ? around.signal->load() : 0;
+    notes = {mine};
+    if (team) {
+      Result<std::vector<StepNote>> all = team->exchange(mine);
+      LLMC_RETURN_IF_ERROR(all);
+      notes = std::move(*all);
+    }
+    for (const StepNote &note : notes)
+      if (stoppedBy == 0)
+        stoppedBy = static_cast<int>(note.signal);
     return {};
   }
 
-private:
-  bool isAskedToStop() const { return around.signal && around.signal->load() != 0; }
+  /// All ranks run the same program on shares of the same data.
+  Status compareRanks() const {
+    if (!team)
+      return {};
+    if (!options.exportOutputs.empty())
+      return Error{"--export-outputs: the outputs of one rank only; run without --nproc or other launchers"};
+    std::vector<RunFact> facts = sharedFlags(options);
+    // The same file may have another path on another machine.
+    std::string data = sourceText.substr(std::max(options.data.size(), options.inputs.size()));
+    facts.insert(facts.begin(),
+                 {{"the plan", formatPlanHash(file->hash())}, {"the inputs", inputs.describe()}, {"the data", data}});
+    return team->requireSame(facts);
+  }
 
   /// A file that cannot be written is said before the training, not after it.
   Status checkOutputs() const {
+    if (!isFirst())
+      return {};
     for (const std::string *path : {&options.exportOnnx, &options.exportWeights, &options.exportGrads,
                                     &options.exportOutputs, &options.plot, &options.profile})
       if (!path->empty())
@@ -122,6 +159,7 @@ private:
     wanted.needsForward = numSteps == 0 || !options.exportOutputs.empty();
     wanted.needsGradients = !options.exportGrads.empty();
     wanted.threads = threads;
+    wanted.comm = team ? &team->comm() : nullptr;
     return wanted;
   }
 
@@ -129,14 +167,14 @@ private:
   Status openSource() {
     numSteps = options.steps.value_or(kDefaultSteps);
     if (!options.inputs.empty()) {
-      Result<FixedInputs> fixed = FixedInputs::load(options.inputs, inputs, options.accumulate);
+      Result<FixedInputs> fixed = FixedInputs::load(options.inputs, inputs, options.accumulate, ranks);
       LLMC_RETURN_IF_ERROR(fixed);
       source = std::make_unique<FixedInputs>(std::move(*fixed));
       sourceText = fmt::format("{}: one fixed batch, {} steps", options.inputs, numSteps);
     } else if (!options.data.empty()) {
       return openTokens();
     } else {
-      Result<RandomTokens> random = RandomTokens::create(inputs, options.seed);
+      Result<RandomTokens> random = RandomTokens::create(inputs, options.seed, ranks);
       if (!random)
         return inContext(options.plan, random.error());
       source = std::make_unique<RandomTokens>(std::move(*random));
@@ -151,7 +189,7 @@ private:
     std::string format = tokens->format();
     uint64_t numTokens = tokens->numTokens();
     Result<DataLoader> loader =
-        DataLoader::create(std::move(*tokens), inputs, {options.seed, options.accumulate, options.dropLast});
+        DataLoader::create(std::move(*tokens), inputs, {options.seed, options.accumulate, options.dropLast, ranks});
     LLMC_RETURN_IF_ERROR(loader);
     int64_t perEpoch = *loader->stepsPerEpoch();
     if (!options.steps && __builtin_mul_overflow(options.epochs.value_or(1), perEpoch, &numSteps))
@@ -176,16 +214,20 @@ private:
                toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()),
                toMib(session->stateBytes()), gradients, toMib(session->arenaBytes()));
     if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")
-      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n", session->target().isa);
+      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n",
+                 session->target().isa);
     fmt::print(around.out, "{}\n{}\n", inputs.describe(), sourceText);
+    if (team)
+      fmt::print(around.out, "{}\n", team->describe());
     if (options.scaleLr)
-      fmt::print(around.out, "--scale-lr: rate {:g} x 1 rank\n", hyper.lr);
+      fmt::print(around.out, "--scale-lr: rate {:g} x {} {} = {:g}\n", options.hyper.lr, ranks.ranks,
+                 ranks.ranks == 1 ? "rank" : "ranks", hyper.lr);
     std::fflush(around.out);
   }
 
   Status beforeFirstStep(std::span<const Batch> batches) {
     Clock::time_point begin = Clock::now();
-    if (!options.metrics.empty()) {
+    if (!options.metrics.empty() && isFirst()) {
       Result<MetricsFile> started = MetricsFile::create(options.metrics, metricsHeader());
       LLMC_RETURN_IF_ERROR(started);
       metrics.emplace(std::move(*started));
@@ -207,9 +249,13 @@ private:
     LLMC_RETURN_IF_ERROR(loss);
     fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
                batches.size() > 1 ? fmt::format(", over {} micro-batches", batches.size()) : "");
-    int64_t tokens = 0;
+    StepNote mine;
     for (const Batch &batch : batches)
-      tokens += batch.numTokens;
+      mine.tokens += batch.numTokens;
+    LLMC_RETURN_IF_ERROR(meet(mine));
+    int64_t tokens = 0;
+    for (const StepNote &note : notes)
+      tokens += note.tokens;
     return record(1, {*loss, std::nullopt, tokens, {}}, millisecondsSince(begin), 0);
   }
 
@@ -239,8 +285,18 @@ private:
           fmt::format("step {}: the loss is {}: from here on the weights are of no use", number, result->loss));
       saidNotFinite = true;
     }
+    StepNote mine;
+    mine.busyMs = stepMs - waitMs - result->comm.exposedMs;
+    if (options.verifyRanks && team) {
+      Result<uint64_t> hash = session->weightsHash();
+      LLMC_RETURN_IF_ERROR(hash);
+      mine.weightsHash = *hash;
+    }
+    LLMC_RETURN_IF_ERROR(meet(mine));
+    rankTimes.add(notes);
     progress.update(number, result->loss, static_cast<double>(result->tokens) / stepMs * 1e3, stepMs);
-    return record(number, *result, stepMs, waitMs);
+    LLMC_RETURN_IF_ERROR(record(number, *result, stepMs, waitMs));
+    return options.verifyRanks ? requireSameWeights(notes) : Status();
   }
 
   Status record(int64_t number, const StepResult &result, double stepMs, double waitMs) {
@@ -257,6 +313,12 @@ private:
     line.dataWaitMs = waitMs;
     line.commMs = result.comm.busyMs;
     line.exposedCommMs = result.comm.exposedMs;
+    for (const StepNote &note : notes) {
+      if (options.rankTimes && team)
+        line.rankMs.push_back(note.busyMs);
+      if (options.verifyRanks && team)
+        line.weightsHashes.push_back(note.weightsHash);
+    }
     line.arenaBytes = session->arenaBytes();
     line.peakBytes = device->peakBytes();
     return metrics->write(line);
@@ -274,6 +336,8 @@ private:
     header.isa = session->target().isa;
     header.programs = session->programs();
     header.seed = options.seed;
+    header.ranks = ranks.ranks;
+    header.comm = team ? team->comm().describe() : "";
     header.threads = threads;
     header.batch = inputs.rows;
     header.sequence = inputs.length;
@@ -283,6 +347,7 @@ private:
     header.warmup = options.warmup;
     header.minLr = options.minLr;
     header.hyper = options.hyper;
+    header.hyper.lr = schedule.lr;
     header.startMs = millisecondsSince(around.processStart);
     header.stateBytes = session->stateBytes();
     header.gradientBytes = session->gradientBytes();
@@ -292,7 +357,7 @@ private:
 
   /// Writes a file where the flags name one, and says so.
   template <typename Write> Status writeFile(const std::string &path, const char *what, Write write) {
-    if (path.empty())
+    if (path.empty() || !isFirst())
       return {};
     LLMC_RETURN_IF_ERROR(write(path));
     fmt::print(around.out, "{}: {}\n", path, what);
@@ -302,6 +367,10 @@ private:
 
   const RunOptions &options;
   const RunSurroundings &around;
+  RankTeam *team; ///< null: one rank
+  RankShare ranks;
+  int stoppedBy = 0;           ///< the signal that any rank was sent
+  std::vector<StepNote> notes; ///< of all ranks, after the last step
   std::optional<PlanFile> file;
   InputMap inputs;
   std::unique_ptr<BatchSource> source;
@@ -311,6 +380,7 @@ private:
   std::unique_ptr<DeviceApi> device; ///< before the session, which uses it to the end
   std::unique_ptr<Session> session;
   Profiler profiler;
+  RankTimeTable rankTimes;
   HyperParameters hyper;
   Schedule schedule;
   std::optional<MetricsFile> metrics;
@@ -320,11 +390,18 @@ private:
 
 } // namespace
 
-Status runPlan(const RunOptions &options, const RunSurroundings &around) {
+Result<int> runPlan(const RunOptions &options, const RunSurroundings &around) {
   Run run(options, around);
-  LLMC_RETURN_IF_ERROR(run.open());
-  LLMC_RETURN_IF_ERROR(run.train());
-  return run.finish();
+  Status status = run.open();
+  if (status)
+    status = run.train();
+  if (status)
+    status = run.finish();
+  if (status)
+    return run.signal();
+  if (around.team) // while the memory is there that the network may still use
+    around.team->fail(status.error());
+  return status.error();
 }
 
 } // namespace llmc

@@ -11,6 +11,8 @@
 
 namespace llmc {
 
+class RankTeam;
+
 /// Where a run happens and who watches it.
 struct RunSurroundings {
   std::function<std::unique_ptr<DeviceApi>(int threads)> makeDevice;
@@ -19,9 +21,11 @@ struct RunSurroundings {
   std::chrono::steady_clock::time_point processStart = std::chrono::steady_clock::now();
   const std::atomic<int> *signal = nullptr; ///< the signal that asked to stop; 0: none
   std::string version;
+  RankTeam *team = nullptr; ///< null: a run of one rank
 };
 
-/// Runs a plan. When asked to stop it finishes the step and writes its exports as for a run of that many steps.
-Status runPlan(const RunOptions &options, const RunSurroundings &around);
+/// Runs a plan. When asked to stop (any rank of a team) it finishes the step and writes its exports as for a run of
+/// that many steps. The signal that stopped it, else 0.
+Result<int> runPlan(const RunOptions &options, const RunSurroundings &around);
 
 } // namespace llmc
