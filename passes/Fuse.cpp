@@ -49,6 +49,13 @@ struct Fuse : impl::FuseBase<Fuse> {
     rebuild(block, fusible, clusters);
   }
 
+  /// " of 'node'", after an op that is not where the remark stands.
+  static std::string nodeText(Operation *op) {
+    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
+      return " of '" + name.getName().str() + "'";
+    return "";
+  }
+
   void mergeWithProducers(FusionClusters &clusters, const FusibleOps &fusible, Operation *op) {
     llvm::SetVector<Operation *> producers;
     collectProducers(op, fusible, producers);
@@ -56,7 +63,9 @@ struct Fuse : impl::FuseBase<Fuse> {
       if (!fusible.isFusible(producer))
         continue;
       if (std::string reason = clusters.tryMerge(producer, op); !reason.empty())
-        op->emitRemark("declined: fusing ") << op->getName() << " with " << producer->getName() << ": " << reason;
+        op->emitRemark("declined: fusing ")
+            << op->getName().stripDialect() << " with " << producer->getName().stripDialect() << nodeText(producer)
+            << ": " << reason;
     }
   }
 

@@ -110,17 +110,25 @@ bool FusionClusters::readsColumnSums(Operation *op, const FusionNode &other) con
   });
 }
 
+static std::string spaceText(ArrayRef<int64_t> space) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(space, stream, " x ");
+  return text;
+}
+
 std::string FusionClusters::whyNot(FusionNode &a, FusionNode &b) const {
   if (!a.isFusible || !b.isFusible)
     return "one is no elementwise op or reduction";
   if (jointSpace(a.space, b.space).empty())
-    return "their iteration spaces differ";
+    return "they run over different spaces, (" + spaceText(a.space) + ") and (" + spaceText(b.space) + ")";
   // What a column reduction makes is complete only after the kernel.
   auto readsColumnSumsOf = [&](FusionNode &other) { return [&](Operation *op) { return readsColumnSums(op, other); }; };
   if (llvm::any_of(a.ops, readsColumnSumsOf(b)) || llvm::any_of(b.ops, readsColumnSumsOf(a)))
-    return "one reads the other's column sums";
-  if (countBuffers(a, b) > kMaxBuffers)
-    return "together they have too many buffers";
+    return "one reads the other's column sums, which are complete only after its kernel";
+  if (size_t numBuffers = countBuffers(a, b); numBuffers > kMaxBuffers)
+    return "one kernel would read and write " + std::to_string(numBuffers) + " buffers, at most " +
+           std::to_string(kMaxBuffers) + " are allowed";
   return "";
 }
 
@@ -146,7 +154,7 @@ std::string FusionClusters::tryMerge(Operation *a, Operation *b) {
     std::swap(first, second);
   std::optional<SmallVector<FusionNode *>> dependents = dependentsBetween(*first, *second);
   if (!dependents)
-    return "a value leaves one and comes back to the other";
+    return "a kernel between them reads what one makes and makes what the other reads";
 
   // The first joins the second; what depends on it and stood before the second goes behind.
   moveBehind(*second, *dependents);

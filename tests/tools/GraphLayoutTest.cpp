@@ -37,9 +37,12 @@ TEST(GraphLayout, GoesDownThenUp) {
 }
 
 TEST(GraphLayout, PutsNodesBesideTheirReaders) {
-  // 3 needs only 0, but is read by 4 at the end of a long way.
-  GraphLayout layout = layoutGraph(graphOf({{}, {0}, {1}, {0}, {2, 3}}, 5));
-  EXPECT_EQ(layout.places[3].y, layout.places[2].y);
+  // 3 and 4 wait for nothing on the way back and are read by 6, at the end of a long way.
+  GraphLayout layout = layoutGraph(graphOf({{}, {0}, {1}, {0}, {3}, {2}, {5, 4}}, 2));
+  EXPECT_EQ(layout.places[4].y, layout.places[5].y);
+  // 3 is read late, but stands where what it waits for leaves it.
+  layout = layoutGraph(graphOf({{}, {0}, {1}, {0}, {2}, {4, 3}}, 6));
+  EXPECT_EQ(layout.places[3].y, layout.places[1].y);
 }
 
 TEST(GraphLayout, TakesNothing) {

@@ -97,7 +97,7 @@ static std::string detailOf(Operation &op) {
   for (NamedAttribute attribute : op.getAttrs())
     if (!attribute.getName().getValue().starts_with("llmc.") && !isa<ElementsAttr>(attribute.getValue()))
       stream << attribute.getName().getValue() << " = " << attribute.getValue() << "\n";
-  if (auto cost = dyn_cast<CostOpInterface>(op))
+  if (auto cost = dyn_cast<CostOpInterface>(op); cost && cost.getFlops() > 0)
     stream << llvm::format("%.4g FLOP\n", cost.getFlops());
   return detail;
 }

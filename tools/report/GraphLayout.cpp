@@ -1,5 +1,5 @@
-// Layers by longest path, moved towards their readers (a value computed again belongs to where it is read); within a
-// layer, nodes go below the mean of their inputs, as far as their neighbours leave room.
+// Layers by longest path; what waits for nothing (a value computed again, a weight packed) goes to where it is read.
+// Within a layer, nodes stand in the order of their inputs, around the middle.
 #include "tools/report/GraphLayout.h"
 
 #include <algorithm>
@@ -41,13 +41,25 @@ private:
       for (size_t input : graph.nodes[node].inputs)
         if (isBack(input) == isBack(node))
           layer[node] = std::max(layer[node], layer[input] + 1);
+    std::vector<bool> waits = findWaiting();
     for (size_t node = graph.nodes.size(); node-- > 0;) {
-      if (least[node] != std::numeric_limits<size_t>::max())
+      if (!waits[node] && least[node] != std::numeric_limits<size_t>::max())
         layer[node] = least[node] - 1;
       for (size_t input : graph.nodes[node].inputs)
         if (isBack(input) == isBack(node))
           least[input] = std::min(least[input], layer[node]);
     }
+  }
+
+  /// Nodes that depend on where their part begins.
+  std::vector<bool> findWaiting() const {
+    std::vector<bool> waits(graph.nodes.size());
+    for (size_t node = 0; node < graph.nodes.size(); ++node) {
+      waits[node] = node == 0 || node == turn();
+      for (size_t input : graph.nodes[node].inputs)
+        waits[node] = waits[node] || (isBack(input) == isBack(node) && waits[input]);
+    }
+    return waits;
   }
 
   size_t countLayers(size_t begin, size_t end) const {
@@ -84,17 +96,10 @@ private:
     return count > 0 ? sum / count : 0;
   }
 
-  /// Left to right with a step between, then moved as a whole to where its nodes want to be.
+  /// Left to right with a step between, around 0.
   void placeRow(const std::vector<size_t> &row) {
-    double shift = 0, next = -std::numeric_limits<double>::infinity();
-    std::vector<double> places;
-    for (size_t node : row) {
-      places.push_back(std::max(wanted(node), next));
-      shift += (wanted(node) - places.back()) / double(row.size());
-      next = places.back() + 1;
-    }
     for (size_t i = 0; i < row.size(); ++i)
-      column[row[i]] = places[i] + shift;
+      column[row[i]] = double(i) - double(row.size() - 1) / 2;
   }
 
   /// Gives the nodes of a part their places, its layers spread over all rows; the right border.

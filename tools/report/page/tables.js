@@ -92,7 +92,7 @@ function kernelRows(program, isGrouped) {
   }
   for (const row of rows) {
     const names = [...row.names];
-    row.name = names.length > 3 ? `${names[0]} … ${names[names.length - 1]} (${names.length})` : names.join(", ");
+    row.name = names.length > 2 ? `${names[0]} … and ${names.length - 1} more` : names.join(", ");
     row.search = `${row.kernel} ${row.ops} ${row.shape} ${row.types} ${names.join(" ")}`.toLowerCase();
   }
   return rows;
@@ -108,27 +108,26 @@ function showKernels() {
     `${D.device.name} (f32 ${D.device.f32.toFixed(0)}, bf16 ${D.device.bf16.toFixed(0)} GFLOP/s, ${D.device.memory.toFixed(0)} GB/s)` +
     (isMeasured ? `; measured ${msText(total)} ms` : "");
   const share = row => (isMeasured ? row.ms : row.bound) / total;
+  const times = isMeasured ? [
+    {title: "Measured ms", isNumber: true, value: row => row.ms, text: row => msText(row.ms)},
+    {title: "Of it", isNumber: true, value: row => row.bound / (row.ms || 1), text: row => (100 * row.bound / (row.ms || 1)).toFixed(0) + "%"}] : [];
   const columns = [
+    {title: "Share", isNumber: true, value: share, cell: row => {
+      const cell = element("span", {}, (100 * share(row)).toFixed(1) + "%");
+      cell.append(element("span", {class: "room"}, element("span", {class: "share", style: `width:${(100 * share(row)).toFixed(1)}%`})));
+      return cell;
+    }},
     {title: isGrouped ? "Count" : "No.", isNumber: true, value: row => isGrouped ? row.count : row.at, text: row => isGrouped ? row.count : row.at},
-    {title: "Kernel", value: row => row.kernel + row.ops, text: row => row.kernel === row.ops ? row.kernel : row.ops, isWide: true},
-    {title: "Sizes", value: row => row.shape, text: row => row.shape + (row.types ? ` · ${row.types}` : "")},
+    {title: "Kernel", value: row => row.kernel + row.ops, text: row => row.kernel === row.ops ? row.kernel : row.ops.replaceAll("+", " + "), isWide: true},
+    {title: "Sizes", value: row => row.shape, text: row => row.shape + (row.types ? ` · ${row.types}` : ""), isWide: true},
     {title: "Operations", isNumber: true, value: row => row.flops, text: row => flopsText(row.flops)},
     {title: "Bytes", isNumber: true, value: row => row.bytes, text: row => trafficText(row.bytes)},
     {title: "FLOP/B", isNumber: true, value: row => row.flops / (row.bytes || 1), text: row => (row.flops / (row.bytes || 1)).toFixed(1)},
     {title: "At least ms", isNumber: true, value: row => row.bound, text: row => msText(row.bound)},
+    ...times,
     {title: "Bound by", value: row => row.by, text: row => row.by},
-    {title: "Share", isNumber: true, value: share, cell: row => {
-      const cell = element("span", {}, (100 * share(row)).toFixed(1) + "%");
-      cell.append(element("span", {class: "share", style: `width:${(60 * share(row)).toFixed(1)}px`}));
-      return cell;
-    }},
     {title: "Nodes", value: row => row.name, text: row => row.name, isWide: true},
   ];
-  if (isMeasured) {
-    columns.splice(7, 0,
-      {title: "Measured ms", isNumber: true, value: row => row.ms, text: row => msText(row.ms)},
-      {title: "Of it", isNumber: true, value: row => row.bound / (row.ms || 1), text: row => (100 * row.bound / (row.ms || 1)).toFixed(0) + "%"});
-  }
   const rows = words ? all.filter(row => words.split(/\s+/).every(word => row.search.includes(word))) : all;
-  sortableTable($("kernel-table"), columns, rows, columns.findIndex(column => column.title === "Share"));
+  sortableTable($("kernel-table"), columns, rows, 0);
 }
