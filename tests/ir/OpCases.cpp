@@ -135,6 +135,8 @@ static void addMatMuls(std::vector<OpCase> &cases) {
       cases.push_back({"matmul_batched" + suffix, "%a: " + lhs4 + ", %b: " + rhs4,
                        "%y = llmc.matmul %a, %b" + flags + " : (" + lhs4 + ", " + rhs4 + ") -> " + tensor("2x3x4x5")});
     }
+  cases.push_back(
+      {"pack", "%a: tensor<7x3xf64>", "%y = llmc.pack %a {transpose} : (tensor<7x3xf64>) -> tensor<3x7xf64>"});
   cases.push_back({"embedding", "%t: tensor<7x3xf64>, %i: tensor<2x5xi64>",
                    "%y = llmc.embedding %t, %i : (tensor<7x3xf64>, tensor<2x5xi64>) -> tensor<2x5x3xf64>", -1.5, 1.5, 0,
                    6});
