@@ -3,7 +3,6 @@
 #include "backend/ProgramEmitter.h"
 #include "backend/StateEmitter.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -14,7 +13,7 @@ namespace llmc {
 static constexpr size_t kMaxNames = 3;
 static constexpr uint64_t kCodeAlignment = 4096;
 
-static void collectNames(Location location, llvm::SetVector<StringRef> &names) {
+void collectNames(Location location, llvm::SetVector<StringRef> &names) {
   if (auto name = dyn_cast<NameLoc>(location)) {
     names.insert(name.getName().getValue());
   } else if (auto fused = dyn_cast<FusedLoc>(location)) {

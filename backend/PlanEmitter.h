@@ -6,6 +6,7 @@
 #include "runtime/PlanWriter.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace llmc {
 
@@ -22,6 +23,8 @@ struct EmittedPlan {
 /// cannot be emitted.
 mlir::FailureOr<EmittedPlan> emitPlan(mlir::ModuleOp module, llvm::ArrayRef<CpuIsa> isas);
 
+/// Adds the names of the ONNX nodes that an op came from, in order.
+void collectNames(mlir::Location location, llvm::SetVector<llvm::StringRef> &names);
 /// What people know an op by: the names of the ONNX nodes it came from, a few of them when there are many.
 std::string nodeNames(mlir::Location location);
 

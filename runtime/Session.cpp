@@ -175,9 +175,8 @@ Session::~Session() {
       device.release(space);
 }
 
-/// The value of each of kScalarNames, as the bits of an f32.
-static std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale,
-                                                            int64_t number, int64_t microNumber) {
+std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale, int64_t number,
+                                                     int64_t microNumber) {
   auto bits = [](double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); };
   double steps = static_cast<double>(number);
   return {bits(hyper.lr),

@@ -133,4 +133,8 @@ private:
 /// them): what makes sums a mean. Fails when every label is ignored.
 Result<double> lossScale(const RankExchange::Contribution &total, bool lossIsTokenMean);
 
+/// The value of each of kScalarNames at step `number`, as the bits of an f32.
+std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale, int64_t number,
+                                                     int64_t microNumber);
+
 } // namespace llmc

@@ -89,7 +89,7 @@ class LlmcCompile(ToolCase):
         refuse("--batch: Value 0 not in range 1 to 2147483647", "m.onnx", "-o", "x", "--batch", "0")
         for dim in ["T", "=3", "T=0", "T=x"]:
             refuse(f"--dim {dim}: expected NAME=N with N of 1 or more", "m.onnx", "-o", "x", "--dim", dim)
-        for flag in ["--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics"]:
+        for flag in ["--cubin", "--recompute", "--memory", "--mesh", "--zero"]:
             refuse(f"{flag}: not built yet", "m.onnx", "-o", "x", flag)
             self.assertNotIn(flag, self.succeed("--help"))
         refuse("The following argument was not expected: --quick", "m.onnx", "-o", "x", "--quick")
@@ -97,6 +97,7 @@ class LlmcCompile(ToolCase):
         refuse("--remarks m.onnx and MODEL m.onnx are the same file", "m.onnx", "-o", "x", "--remarks", "m.onnx")
         refuse("--report x and --output x are the same file", "m.onnx", "-o", "x", "--report", "x")
         refuse("--remarks ./x and --output x are the same file", "m.onnx", "-o", "x", "--remarks", "./x")
+        refuse("--output ./b and --check-numerics b are the same file", "m.onnx", "-o", "./b", "--check-numerics", "b")
 
     def test_no_output_replaces_external_data(self):
         onnx.save_model(onnx.load(self.path("m.onnx")), self.path("e.onnx"), save_as_external_data=True, location="w.bin", size_threshold=64)

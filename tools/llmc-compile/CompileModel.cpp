@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "tools/Outputs.h"
 #include "tools/Threads.h"
+#include "tools/llmc-compile/CheckNumerics.h"
 #include "tools/llmc-compile/CompileReport.h"
 #include "tools/llmc-compile/GraphSnapshot.h"
 
@@ -46,6 +47,9 @@ public:
     if (!options.report.empty())
       addGraph(extras.graphs, *model->module, "graph", /*isKernels=*/false, "model",
                "The model's graph as it was imported.");
+    OwningOpRef<ModuleOp> imported; // the weights are shared
+    if (!options.checkNumerics.empty())
+      imported = cast<ModuleOp>((*model->module)->clone());
     Status passed = runPasses(*model->module);
     if (!options.remarks.empty()) // also where a pass failed: they say why
       LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
@@ -54,11 +58,16 @@ public:
     if (failed(emitted))
       return diagnostics.error("the code could not be generated");
     addSource(*model, *emitted);
+    std::string numerics; // a plan that computes something else is not written
+    if (imported)
+      LLMC_RETURN_IF_ERROR(timed("check-numerics", [&] { return check(*imported, *model, *emitted, numerics); }));
     Status written = timed("write", [&] { return writePlan(options.output, emitted->plan, emitted->payload); });
     LLMC_RETURN_IF_ERROR(written);
     if (!options.report.empty())
       LLMC_RETURN_IF_ERROR(writeReport(*model, emitted->plan));
     report(*model, emitted->plan);
+    if (!numerics.empty())
+      fmt::print("{}\n", numerics);
     return {};
   }
 
@@ -92,6 +101,24 @@ private:
     if (failed(manager.run(module)))
       return diagnostics.error("pass " + record.current + " failed");
     return record.dumpStatus;
+  }
+
+  /// Fails where the step departs from the model; else `text` says how near it is.
+  Status check(ModuleOp imported, ImportedModel &model, const EmittedPlan &emitted, std::string &text) {
+    ScopedDiagnosticHandler remarks(&context, [](Diagnostic &diagnostic) { // the reference's are of no interest
+      return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+    });
+    Result<NumericsReport> found = checkNumerics({.optimized = *model.module,
+                                                  .emitted = emitted,
+                                                  .imported = imported,
+                                                  .isBf16 = options.precision == "bf16",
+                                                  .optimizer = options.optimizer,
+                                                  .batch = options.checkNumerics,
+                                                  .temporary = options.output + ".unchecked"});
+    if (!found)
+      return inContext("--check-numerics", found.error());
+    text = found->text();
+    return found->departure ? Status(Error{options.output + ": not written: " + text}) : Status();
   }
 
   SmallVector<CpuIsa> chosenIsas() const {

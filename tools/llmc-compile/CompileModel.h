@@ -18,6 +18,7 @@ struct CompileOptions {
   std::vector<std::string> dumpAfter; ///< passes whose result is printed
   std::string remarks;                ///< "" or the file of remarks
   std::string report;                 ///< "" or the HTML page to write
+  std::string checkNumerics;          ///< "" or a safetensors file with the batch that the step is checked on
   bool isVerbose = false;             ///< the whole ledger and all remarks on screen
 };
 

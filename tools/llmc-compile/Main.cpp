@@ -21,7 +21,7 @@ Example:
   llmc-compile gpt2.onnx --batch 4 --seq 256 --isa x86-64-v4 --remarks remarks.jsonl -o gpt2.plan)";
 
 /// Words of the command line that later versions take.
-constexpr const char *kReserved[] = {"--cubin", "--recompute", "--memory", "--mesh", "--zero", "--check-numerics"};
+constexpr const char *kReserved[] = {"--cubin", "--recompute", "--memory", "--mesh", "--zero"};
 
 struct Flags {
   llmc::CompileOptions compile;
@@ -120,6 +120,11 @@ void addDebugFlags(CLI::App &app, Flags &flags) {
   app.add_option("--report", flags.compile.report,
                  "an HTML page: the graph before and after fusion, kernels, memory over time, parameters, remarks")
       ->type_name("FILE.html");
+  app.add_option(
+         "--check-numerics", flags.compile.checkNumerics,
+         "run the step beside the unfused f32 one on this batch (safetensors, a tensor for each input) and name "
+         "the first op that departs")
+      ->type_name("FILE");
   app.add_flag("--verbose", flags.compile.isVerbose, "every parameter and remark on screen");
 }
 
@@ -144,7 +149,7 @@ std::string conflict(Flags &flags) {
       return fmt::format("--disable-pass {}: there is no plan without this pass", pass);
   return llmc::outputConflict(
       {{"--output", flags.compile.output}, {"--remarks", flags.compile.remarks}, {"--report", flags.compile.report}},
-      {{"MODEL", flags.compile.import.path}});
+      {{"MODEL", flags.compile.import.path}, {"--check-numerics", flags.compile.checkNumerics}});
 }
 
 } // namespace
