@@ -29,7 +29,7 @@ struct Start {
 constexpr double kCloseEnough = 1.0005;
 /// Other starts are improved too when the best one stays above this.
 constexpr double kGoodEnough = 1.01;
-constexpr size_t kMinRounds = 8, kMaxRounds = 100, kMaxMoves = 3000, kMaxWork = 50'000'000;
+constexpr size_t kMinRounds = 8, kMaxRounds = 100, kMovesPerRound = 40, kMaxMoves = 30000, kMaxWork = 50'000'000;
 
 } // namespace
 
@@ -211,7 +211,7 @@ ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values) {
   });
   if (double(best.layout.bytes) > kGoodEnough * bound)
     tryAll([&](const Start &start) {
-      shuffle(values, start, kGoodEnough * bound, std::min(numRounds, kMaxMoves), best);
+      shuffle(values, start, kGoodEnough * bound, std::min(kMovesPerRound * numRounds, kMaxMoves), best);
     });
   return best.layout;
 }

@@ -7,7 +7,7 @@ import tempfile
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PROGRAMS = ["step-fused", "step", "accumulate", "update", "forward"]
+PROGRAMS = ["step-fused", "step", "accumulate", "update", "forward", "step-fused-ranks", "step-ranks", "update-ranks"]
 GENERATED = 0
 
 
