@@ -23,6 +23,10 @@ endif()
 add_compile_options(-Wall -Wextra -Werror -Wno-unused-parameter -fno-math-errno)
 # A plan's bytes and a run's bits must not depend on the folder the project was built in.
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
+# With sanitizers GCC 12 loses track of what is initialized and of which new a free belongs to.
+if(LLMC_SANITIZE)
+  add_compile_options(-Wno-maybe-uninitialized -Wno-mismatched-new-delete)
+endif()
 foreach(sanitizer IN LISTS LLMC_SANITIZE)
   add_compile_options(-fsanitize=${sanitizer} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sanitizer})

@@ -14,6 +14,11 @@ void *operator new(size_t bytes) {
     return memory;
   std::abort();
 }
+// AddressSanitizer would see its own here, and the free() below as no match of it.
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
+  ++numAllocations;
+  return std::malloc(bytes ? bytes : 1);
+}
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
