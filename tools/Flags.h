@@ -5,6 +5,7 @@
 #include "runtime/Status.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <fmt/core.h>
 #include <optional>
@@ -39,6 +40,10 @@ inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv, std::
   for (const char *name : reserved)
     if (app.count(name) > 0)
       return wrongFlags(app, fmt::format("{}: not built yet", name));
+  // What an unset variable of a shell leaves: `--data "$DATA"` must not train on random tokens.
+  for (const CLI::Option *option : app.get_options())
+    if (std::ranges::count(option->results(), "") > 0)
+      return wrongFlags(app, fmt::format("{}: has an empty value", option->get_name()));
   return std::nullopt;
 }
 

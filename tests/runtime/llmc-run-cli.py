@@ -47,6 +47,9 @@ class LlmcRun(ToolCase):
         self.refuse("--timeout: expected a time like 30s, found '3h'", "--timeout", "3h")
         self.refuse("--rendezvous: expected HOST:PORT or file:PATH, found 'node0'", "--rendezvous", "node0")
         self.refuse("--rendezvous: '0' is no port: expected 1 to 65535", "--rendezvous", "node0:0")
+        self.refuse("--data: has an empty value", "--data", "")
+        self.refuse("--metrics: has an empty value", "--metrics", "")
+        self.fail(2, "llmc-run: PLAN: has an empty value" + HELP, "")
 
     def test_no_output_is_an_input_or_another_output(self):
         self.write("x.plan", b"a plan")

@@ -81,6 +81,7 @@ class LlmcCompile(ToolCase):
 
         refuse("MODEL is required")
         refuse("--output is required", "m.onnx")
+        refuse("--output: has an empty value", "m.onnx", "-o", "")
         refuse(f"--isa: v9 not in {{{','.join(ISAS)}}}", "m.onnx", "-o", "x", "--isa", "v9")
         refuse("--target: gpu not in {cpu,cuda}", "m.onnx", "-o", "x", "--target", "gpu")
         refuse("--optimizer: adam not in {adamw,sgd}", "m.onnx", "-o", "x", "--optimizer", "adam")
