@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <onnx/checker.h>
@@ -192,6 +193,10 @@ static LogicalResult checkAndInline(MLIRContext *context, ModelFile &file) {
 }
 
 FailureOr<ModelFile> openModel(MLIRContext *context, const std::string &path) {
+  // A pipe may never end, and /dev/zero doesn't.
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) && status.type() != llvm::sys::fs::file_type::regular_file)
+    return LogicalResult(fileError(context, path) << "not a regular file");
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return LogicalResult(fileError(context, path) << "cannot be read: " << buffer.getError().message());

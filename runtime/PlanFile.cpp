@@ -46,7 +46,8 @@ struct PlanFile::State {
 };
 
 Status PlanFile::State::map() {
-  descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would wait for its writer; on a file it changes nothing.
+  descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Error{std::string("cannot be opened: ") + std::strerror(errno)};
   struct stat info;

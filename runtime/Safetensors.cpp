@@ -44,7 +44,8 @@ SafetensorsFile::~SafetensorsFile() {
 }
 
 Status SafetensorsFile::map() {
-  int descriptor = ::open(filePath.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would wait for its writer; on a file it changes nothing.
+  int descriptor = ::open(filePath.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Error{std::string("cannot be opened: ") + std::strerror(errno)};
   struct stat info;

@@ -23,7 +23,8 @@ constexpr uint64_t kMaxNpyHeaderBytes = 1 << 16;
 } // namespace
 
 Result<TokenFile> TokenFile::open(const std::string &path) {
-  TokenFile file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK a pipe would wait for its writer; on a file it changes nothing.
+  TokenFile file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.descriptor < 0)
     return Error{path + ": cannot be opened: " + std::strerror(errno)};
   struct stat info;

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <set>
+#include <sys/stat.h>
 
 namespace llmc::test {
 namespace {
@@ -85,6 +86,9 @@ TEST(TokenFile, SaysWhatIsWrong) {
   EXPECT_THAT(message("c.npy", npyFile("<u2", "(5,)", "").substr(0, 60)), HasSubstr("truncated .npy header"));
   EXPECT_THAT(TokenFile::open(folder.path("none")).error().message, HasSubstr("No such file"));
   EXPECT_THAT(TokenFile::open(folder.path("")).error().message, HasSubstr("not a regular file"));
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0); // nobody writes into it
+  EXPECT_THAT(TokenFile::open(folder.path("pipe")).error().message, HasSubstr("not a regular file"));
+  EXPECT_THAT(SafetensorsFile::open(folder.path("pipe")).error().message, HasSubstr("not a regular file"));
 }
 
 class LoaderTest : public ::testing::Test {

@@ -92,6 +92,8 @@ class LlmcRun(ToolCase):
         self.fail(1, "llmc-run: text.plan: not a plan: made by llmc-compile it would start with LLMCPLAN", "text.plan")
         os.mkdir(self.path("folder"))
         self.fail(1, "llmc-run: folder: not a regular file", "folder")
+        os.mkfifo(self.path("pipe"))  # nobody writes into it
+        self.fail(1, "llmc-run: pipe: not a regular file", "pipe")
 
     def test_help_and_version(self):
         self.assertIn("llmc-run gpt.plan --data train.bin", self.succeed("--help"))

@@ -115,6 +115,9 @@ class LlmcCompile(ToolCase):
             self.fail(1, "llmc-compile: " + message, *flags)
 
         refuse("no.onnx: cannot be read: No such file or directory", "no.onnx", "-o", "x")
+        os.mkfifo(self.path("pipe"))  # nobody writes into it
+        for other in ["pipe", "/dev/zero", "."]:
+            refuse(f"{other}: not a regular file", other, "-o", "x")
         refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
         refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
         refuse_report = self.run_tool("m.onnx", "-o", "x", "--report", "no/r.html", "--isa", ISAS[0])
