@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 #include <omp.h>
 
@@ -70,6 +71,12 @@ public:
   }
 
   Result<std::byte *> allocate(uint64_t bytes, const char *what) override {
+    uint64_t held = 0, most = CpuMemory::ofMachine();
+    for (const CpuMemory &memory : memories)
+      held += memory.bytes();
+    if (held > most || bytes > most - held)
+      return Error{fmt::format("cannot allocate {} bytes for {}: {} are in use, this machine has {} in all", bytes,
+                               what, held, most)};
     Result<CpuMemory> made = CpuMemory::allocate(bytes, what);
     LLMC_RETURN_IF_ERROR(made);
     std::byte *data = made->data();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <utility>
 
 namespace llmc {
@@ -38,6 +39,11 @@ static std::byte *mapAligned(uint64_t bytes, uint64_t alignment) {
   if (extra > skip)
     munmap(begin + skip + bytes, extra - skip);
   return begin + skip;
+}
+
+uint64_t CpuMemory::ofMachine() {
+  struct sysinfo info;
+  return sysinfo(&info) == 0 ? (uint64_t(info.totalram) + info.totalswap) * info.mem_unit : UINT64_MAX;
 }
 
 Result<CpuMemory> CpuMemory::allocate(uint64_t bytes, const char *what) {

@@ -121,7 +121,7 @@ TEST(CpuDevice, MemoryIsZeroAlignedAndFreeUntilTouched) {
   auto device = openTestDevice(1);
   uint64_t before = residentBytes();
   std::vector<std::byte *> all;
-  for (uint64_t bytes : {uint64_t(1), uint64_t(5000), uint64_t(3) << 20, uint64_t(8) << 30}) {
+  for (uint64_t bytes : {uint64_t(1), uint64_t(5000), uint64_t(3) << 20, uint64_t(2) << 30}) {
     Result<std::byte *> memory = device->allocate(bytes, "a test");
     ASSERT_TRUE(memory.ok());
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % 4096, 0u);
@@ -135,7 +135,13 @@ TEST(CpuDevice, MemoryIsZeroAlignedAndFreeUntilTouched) {
   EXPECT_EQ(*device->allocate(0, "nothing"), nullptr);
   Result<std::byte *> tooMuch = device->allocate(UINT64_MAX - 5, "everything");
   ASSERT_FALSE(tooMuch.ok());
-  EXPECT_EQ(tooMuch.error().message, "cannot allocate 18446744073709551610 bytes for everything");
+  uint64_t most = CpuMemory::ofMachine();
+  EXPECT_EQ(tooMuch.error().message, "cannot allocate 18446744073709551610 bytes for everything: 0 are in use, this "
+                                     "machine has " +
+                                         std::to_string(most) + " in all");
+  // Each would fit, both do not.
+  ASSERT_TRUE(device->allocate(most / 2, "one half").ok());
+  EXPECT_FALSE(device->allocate(most / 2 + 8192, "more than the other").ok());
   EXPECT_GT(device->peakBytes(), uint64_t(1) << 20);
 }
 
