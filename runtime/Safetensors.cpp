@@ -178,7 +178,7 @@ Result<SafetensorsView> SafetensorsFile::find(const std::string &name) const {
     }
     names += (names.empty() ? "" : ", ") + other;
   }
-  return Error{fmt::format("{}: has no tensor '{}'; it has: {}", filePath, name, names)};
+  return Error{fmt::format("has no tensor '{}'; it has: {}", name, views.empty() ? "none" : names)};
 }
 
 Result<SafetensorsWriter> SafetensorsWriter::create(const std::string &path, std::span<const SafetensorsInfo> tensors) {

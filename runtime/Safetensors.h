@@ -31,7 +31,7 @@ public:
 
   const std::string &path() const { return filePath; }
   const std::map<std::string, SafetensorsView> &tensors() const { return views; }
-  /// A tensor, or an error that names the file and what it has.
+  /// A tensor, or an error that names what the file has.
   Result<SafetensorsView> find(const std::string &name) const;
 
 private:

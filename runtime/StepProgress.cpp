@@ -43,6 +43,7 @@ void StepProgress::update(int64_t step, double loss, double tokensPerSecond, dou
   bool isLast = step == totalSteps;
   if (!isTerminal && step != 1 && !isLast && step % every != 0)
     return;
+  loss = std::isnan(loss) ? std::fabs(loss) : loss; // x86 makes NaNs with a sign, which says nothing
   std::string line = fmt::format("step {}/{}  loss {:.5f}  {:.0f} tok/s", step, totalSteps, loss, tokensPerSecond);
   if (!isLast)
     line += fmt::format("  {} left", formatDuration(static_cast<double>(totalSteps - step) * meanStepMs / 1e3));

@@ -73,14 +73,14 @@ TEST(Metrics, WritesAHeaderAndALineAStep) {
   EXPECT_FALSE(MetricsFile::create(folder.path("no/such"), header));
 }
 
-std::string progressText(bool isTerminal, int64_t total) {
+std::string progressText(bool isTerminal, int64_t total, double loss = 2.5) {
   char *text = nullptr;
   size_t size = 0;
   std::FILE *out = open_memstream(&text, &size);
   {
     StepProgress progress(out, isTerminal, total, 5);
     for (int64_t step = 1; step <= total; ++step) {
-      progress.update(step, 2.5, 1234, 100);
+      progress.update(step, loss, 1234, 100);
       if (step == 3)
         progress.note("hello");
     }
@@ -97,6 +97,7 @@ TEST(StepProgress, PlainLinesAreFewAndATerminalsIsOne) {
   EXPECT_THAT(plain, HasSubstr("step 20/100  loss 2.50000  1234 tok/s  8 s left\n"));
   EXPECT_THAT(plain, HasSubstr("step 100/100  loss 2.50000  1234 tok/s\n"));
   EXPECT_THAT(plain, Not(HasSubstr("\r")));
+  EXPECT_THAT(progressText(false, 1, std::copysign(NAN, -1.0)), HasSubstr("loss nan "));
   std::string terminal = progressText(true, 10);
   EXPECT_EQ(std::count(terminal.begin(), terminal.end(), '\n'), 2); // the note, the end
   EXPECT_THAT(terminal, HasSubstr("\r\033[Kstep 2/10"));

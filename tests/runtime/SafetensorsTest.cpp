@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string withHeader(const std::string &header, const std::string &data, uint64_t size = ~0ull) {
   size = size == ~0ull ? header.size() : size;
@@ -38,7 +39,7 @@ TEST(Safetensors, RoundTrip) {
   EXPECT_THAT(file->find("b \"quoted\"")->shape, ElementsAre(2, 1));
   EXPECT_EQ(std::memcmp(file->find("b \"quoted\"")->bytes.data(), values.data(), 8), 0);
   EXPECT_EQ(file->find("a")->type, ElementType::i64);
-  EXPECT_THAT(file->find("c").error().message, HasSubstr("has no tensor 'c'; it has: a, b \"quoted\", empty"));
+  EXPECT_THAT(file->find("c").error().message, StartsWith("has no tensor 'c'; it has: a, b \"quoted\", empty"));
   std::string content = readFile(folder.path("x"));
   EXPECT_THAT(content, HasSubstr("\"__metadata__\":{\"format\":\"pt\"}"));
   uint64_t headerBytes = 0;
