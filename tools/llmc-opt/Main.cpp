@@ -21,5 +21,9 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   mlir::registerSymbolDCEPass();
   llmc::registerLlmcPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "llmc-opt: the passes of llmc, by name\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv,
+                                                  "llmc-opt: the passes of llmc, by name\n\n"
+                                                  "Example, on IR that llmc-compile --dump-ir wrote:\n"
+                                                  "  llmc-opt ir/00-import.mlir --llmc-raise-norm --canonicalize\n",
+                                                  registry));
 }
