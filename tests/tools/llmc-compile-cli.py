@@ -51,6 +51,8 @@ class LlmcCompile(ToolCase):
         self.assertEqual(dumps[:2], ["00-import.mlir", "01-canonicalize.mlir"])
         self.assertEqual([name[3:-5] for name in dumps[-3:]], ["recompute", "plan-memory", "verify-plannable"])
         self.assertIn(b"llmc.buffers", self.read("ir/dumps/" + dumps[-1]))
+        for name in dumps:  # what a dump shows can be tried on with llmc-opt
+            subprocess.run([os.path.join(os.environ["LLMC_BIN"], "llmc-opt"), self.path("ir/dumps/" + name)], check=True, capture_output=True)
         done = self.run_tool("m.onnx", "-o", "m.plan", "--dump-ir-after", "decompose", "--dump-ir-after", "import", "--isa", ISAS[0])
         text = done.stderr.decode()
         self.assertEqual(done.returncode, 0)

@@ -45,7 +45,8 @@ void PassWatch::dump(StringRef pass, Operation *module) {
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(kMaxPrintedElements)
       .elideLargeResourceString(kMaxPrintedElements)
-      .enableDebugInfo(true, /*prettyForm=*/true);
+      .enableDebugInfo(true, /*prettyForm=*/false) // the pretty form can't be read back
+      .useLocalScope();
   std::string text;
   llvm::raw_string_ostream stream(text);
   module->print(stream, flags);
