@@ -17,6 +17,12 @@ using namespace mlir;
 namespace llmc {
 namespace {
 
+/// A file of this test alone: ctest runs several at once.
+std::string temporaryFile(const std::string &ending) {
+  return testing::TempDir() + "numerics-" + testing::UnitTest::GetInstance()->current_test_info()->name() + "." +
+         ending;
+}
+
 /// V = 7, C = 8, two heads, B = 2, T = 3. Nodes are named; weights are filled in by fillWeights.
 constexpr const char *kModel = R"(module {
   llmc.variable @wte "parameter" tensor<7x8xf32> = dense<0.0> : tensor<7x8xf32> {decays}
@@ -104,7 +110,7 @@ protected:
                           .isBf16 = isBf16,
                           .optimizer = "adamw",
                           .batch = batch,
-                          .temporary = testing::TempDir() + "numerics.plan"});
+                          .temporary = temporaryFile("plan")});
   }
 
   /// The first op of the optimized step that does it is the faulty one: fusions' bodies are looked through too.
@@ -134,7 +140,7 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> imported, optimized;
-  std::string batch = testing::TempDir() + "numerics.safetensors";
+  std::string batch = temporaryFile("safetensors");
 };
 
 TEST_F(CheckNumericsTest, PassesWhatIsRight) {
@@ -146,7 +152,7 @@ TEST_F(CheckNumericsTest, PassesWhatIsRight) {
     EXPECT_FALSE(report->departure) << report->text();
     EXPECT_GE(report->numCompared, 5u * 3 + 2 + 8) << "variables, loss and norm, the nodes";
     EXPECT_LE(report->largestShare, 1);
-    EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "numerics.plan"));
+    EXPECT_FALSE(std::filesystem::exists(temporaryFile("plan")));
     imported = std::move(kept);
   }
 }
@@ -213,7 +219,7 @@ TEST_F(CheckNumericsTest, RefusesABatchThatDoesNotFit) {
   Result<NumericsReport> report = check(false);
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.error().message, batch + ": input 'idx': element 2 is 7: outside of the vocabulary [0, 7)");
-  EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "numerics.plan"));
+  EXPECT_FALSE(std::filesystem::exists(temporaryFile("plan")));
 }
 
 } // namespace
