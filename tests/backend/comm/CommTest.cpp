@@ -13,8 +13,8 @@
 namespace llmc::test {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 struct CommCase {
   TransportChoice transport;
@@ -188,17 +188,21 @@ protected:
       auto outcomes = runRanks(
           faulty,
           [&](Rendezvous &, CommApi &comm) {
-            std::vector<float> values(1000000), large(when == When::inside ? 3000000 : 1000000);
+            std::vector<float> values(1000000);
             for (int step = 0; step < 3; ++step)
               if (Status status = comm.wait(*comm.startAllReduce(bytesOf(values), ElementType::f32, "head")); !status)
                 return status.error().message;
             if (comm.rank() == victim && when == When::before)
               ::raise(signal);
-            Result<uint64_t> ticket = comm.startAllReduce(bytesOf(large), ElementType::f32, "head");
-            ::usleep(500);
-            if (comm.rank() == victim)
-              ::raise(signal);
-            return ticket ? textOf(comm.wait(*ticket)) : ticket.error().message;
+            for (;;) { // until the loss is heard of: the last of the victim may have been done in time
+              Result<uint64_t> ticket = comm.startAllReduce(bytesOf(values), ElementType::f32, "head");
+              if (comm.rank() == victim && ticket) {
+                ::usleep(500);
+                ::raise(signal);
+              }
+              if (Status status = ticket ? comm.wait(*ticket) : ticket.status(); !status)
+                return status.error().message;
+            }
           },
           20);
       for (int rank = 0; rank < GetParam().ranks; ++rank)
@@ -211,10 +215,9 @@ protected:
       EXPECT_EQ(outcome.signal, SIGKILL); // its own, or ours for the stopped one
       return;
     }
-    // Who was still in the one before may hear of it there.
+    // It is heard of in the first that the victim did not come to or did not end.
     EXPECT_THAT(outcome.text,
-                AnyOf(fmt::format("all_reduce 3 'head': {}; rank {} had not arrived", cause, victim),
-                      fmt::format("all_reduce 3 'head': {}", cause), fmt::format("all_reduce 2 'head': {}", cause)))
+                MatchesRegex(fmt::format("all_reduce [2-9] 'head': {}(; rank {} had not arrived)?", cause, victim)))
         << "rank " << rank;
     EXPECT_EQ(outcome.signal, 0) << "rank " << rank;
     EXPECT_LT(outcome.seconds, 8) << "rank " << rank; // the start of all included
