@@ -138,9 +138,8 @@ private:
     auto fusion = dyn_cast<FusionOp>(result.getOwner());
     if (!fusion || fusion.getNumRowBlocks() == 1)
       return false;
-    Operation *yielded = fusion.getBody().front().getTerminator()->getOperand(result.getResultNumber()).getDefiningOp();
-    auto axes = yielded ? yielded->getAttrOfType<DenseI64ArrayAttr>("axes") : nullptr;
-    return axes && !llvm::is_contained(axes.asArrayRef(), int64_t(fusion.getSpace().size()) - 1);
+    Value yielded = fusion.getBody().front().getTerminator()->getOperand(result.getResultNumber());
+    return fusion.isColumnReduction(yielded.getDefiningOp());
   }
 
   /// The range of the operand that a result replaces. A chain through llmc.empty starts with no range.

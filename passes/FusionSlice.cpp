@@ -7,11 +7,6 @@ using namespace mlir;
 
 namespace llmc {
 
-static bool isColumnReduction(FusionOp fusion, Operation *op) {
-  auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes");
-  return axes && !llvm::is_contained(axes.asArrayRef(), int64_t(fusion.getSpace().size()) - 1);
-}
-
 namespace {
 
 class Slicer {
@@ -45,7 +40,7 @@ private:
         return false;
     }
     Operation *op = value.getDefiningOp();
-    if (op && isColumnReduction(fusion, op))
+    if (fusion.isColumnReduction(op))
       return false; // what it yields are partial sums, not its value
     if (outside) {
       slice.inputs[value] = outside;

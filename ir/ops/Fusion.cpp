@@ -31,6 +31,8 @@ static Reduces reduces(Operation *op, int64_t rank) {
   return !leading.empty() && axes == ArrayRef(leading) ? Reduces::column : Reduces::other;
 }
 
+bool FusionOp::isColumnReduction(Operation *op) { return reduces(op, getSpace().size()) == Reduces::column; }
+
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 //===-- Rules
@@ -99,7 +101,7 @@ static LogicalResult verifyBodyOp(FusionOp fusion, Operation &op) {
 /// The number of elements that yielding a value writes; nothing for a value that cannot be yielded.
 static std::optional<int64_t> yieldedElements(FusionOp fusion, Value value) {
   ArrayRef<int64_t> space = fusion.getSpace(), shape = typeOf(value).getShape();
-  if (reduces(value.getDefiningOp(), space.size()) == Reduces::column)
+  if (fusion.isColumnReduction(value.getDefiningOp()))
     return fusion.getNumRowBlocks() * fusion.getCols();
   if (shape == space)
     return typeOf(value).getNumElements();
@@ -179,7 +181,7 @@ LogicalResult FusionOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<
   for (auto [value, output] : llvm::zip_equal(body.getTerminator()->getOperands(), getOutputs())) {
     HostTensor result = values.at(value);
     Operation *op = value.getDefiningOp();
-    if (reduces(op, getSpace().size()) == Reduces::column)
+    if (isColumnReduction(op))
       result = partialsOnHost(*this, op, values.at(op->getOperand(0)), typeOf(output));
     result.type = typeOf(output);
     results.push_back(std::move(result));
@@ -214,7 +216,7 @@ bool FusionOp::canShareBuffer(unsigned operand, unsigned result) {
   Block &body = getBody().front();
   Value yielded = body.getTerminator()->getOperand(result);
   auto full = RankedTensorType::get(getSpace(), typeOf(getInputs()[operand]).getElementType());
-  if (yielded.getType() != full || reduces(yielded.getDefiningOp(), getSpace().size()) == Reduces::column)
+  if (yielded.getType() != full || isColumnReduction(yielded.getDefiningOp()))
     return false;
   for (auto [input, argument] : llvm::zip_equal(getInputs(), body.getArguments()))
     if (input == getInputs()[operand] && argument.getType() != full)

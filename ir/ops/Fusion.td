@@ -41,6 +41,8 @@ def Llmc_FusionOp
     int64_t getCols() { return getSpace().back(); }
     /// ceil(rows / rowBlock): the number of partial sums of a column reduction.
     int64_t getNumRowBlocks() { return (getRows() + getRowBlock() - 1) / getRowBlock(); }
+    /// Whether an op of the body (or none) sums over rows: what it yields are partial sums (fusion_c2).
+    bool isColumnReduction(::mlir::Operation *op);
   }];
 }
 def Llmc_YieldOp : Llmc_Op<"yield", [Pure, Terminator, HasParent<"FusionOp">]> {
