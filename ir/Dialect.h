@@ -59,6 +59,8 @@ mlir::LogicalResult inferReduction(mlir::Type operand, llvm::ArrayRef<int64_t> a
 mlir::LogicalResult verifyAxes(mlir::Operation *op, llvm::ArrayRef<int64_t> axes, mlir::RankedTensorType type);
 mlir::LogicalResult verifyNorm(mlir::Operation *op);
 mlir::LogicalResult verifyLoss(mlir::Operation *op);
+mlir::LogicalResult verifyCollective(mlir::Operation *op, int64_t position);
+std::string collectiveShardingRule(mlir::ValueRange parts);
 
 } // namespace llmc
 

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace llmc {
 
-static LogicalResult verifyParts(Operation *op, int64_t position) {
+LogicalResult verifyCollective(Operation *op, int64_t position) {
   // all_reduce_c1
   if (op->getNumOperands() == 0)
     return op->emitOpError() << "needs at least one part";
@@ -23,11 +23,6 @@ static LogicalResult verifyParts(Operation *op, int64_t position) {
   return success();
 }
 
-static LogicalResult inferParts(ValueRange parts, SmallVectorImpl<Type> &types) {
-  llvm::append_range(types, parts.getTypes());
-  return success();
-}
-
 static int64_t numElements(ValueRange parts) {
   int64_t elements = 0;
   for (Value part : parts)
@@ -36,7 +31,7 @@ static int64_t numElements(ValueRange parts) {
 }
 
 /// Elementwise: "ab,c->ab,c". A partial sum may not pass: what is not complete cannot be summed over ranks.
-static std::string shardingRule(ValueRange parts) {
+std::string collectiveShardingRule(ValueRange parts) {
   SmallVector<std::string> terms;
   char letter = 'a';
   for (Value part : parts) {
@@ -54,48 +49,15 @@ static void describeCollective(Operation *op, StringRef kernel, int64_t position
   launch.ints = {{"position", position}, {"type", elementTypeNumber(getElementTypeOrSelf(op->getResult(0).getType()))}};
 }
 
-//===-- all_reduce_start
-
-LogicalResult AllReduceStartOp::verify() { return verifyParts(*this, getPosition()); }
-
-LogicalResult AllReduceStartOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
-                                                 SmallVectorImpl<Type> &types) {
-  return inferParts(adaptor.getParts(), types);
-}
-
-LogicalResult AllReduceStartOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
-  llvm::append_range(results, operands);
-  return success();
-}
-
 double AllReduceStartOp::getFlops() { return double(numElements(getParts())); }
-std::string AllReduceStartOp::getShardingRule() { return shardingRule(getParts()); }
+double AllReduceWaitOp::getFlops() { return 0; }
+
 bool AllReduceStartOp::isStart() { return true; }
-int AllReduceStartOp::getTiedOperand(unsigned result) { return int(result); }
+bool AllReduceWaitOp::isStart() { return false; }
 
 void AllReduceStartOp::describeLaunch(LaunchDescription &launch) {
   describeCollective(*this, "all_reduce_start", getPosition(), launch);
 }
-
-//===-- all_reduce_wait
-
-LogicalResult AllReduceWaitOp::verify() { return verifyParts(*this, getPosition()); }
-
-LogicalResult AllReduceWaitOp::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,
-                                                SmallVectorImpl<Type> &types) {
-  return inferParts(adaptor.getParts(), types);
-}
-
-LogicalResult AllReduceWaitOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
-  llvm::append_range(results, operands);
-  return success();
-}
-
-double AllReduceWaitOp::getFlops() { return 0; }
-std::string AllReduceWaitOp::getShardingRule() { return shardingRule(getParts()); }
-bool AllReduceWaitOp::isStart() { return false; }
-int AllReduceWaitOp::getTiedOperand(unsigned result) { return int(result); }
-
 void AllReduceWaitOp::describeLaunch(LaunchDescription &launch) {
   describeCollective(*this, "all_reduce_wait", getPosition(), launch);
 }

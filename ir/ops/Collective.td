@@ -15,6 +15,22 @@ class Llmc_CollectiveOp<string mnemonic>
   let results = (outs Variadic<Llmc_FloatTensor>:$sums);
   let assemblyFormat = "$parts `at` $position attr-dict `:` type($parts)";
   let hasVerifier = 1;
+  // On one rank the sums are the parts.
+  let extraClassDefinition = [{
+    ::mlir::LogicalResult $cppClass::verify() { return ::llmc::verifyCollective(getOperation(), getPosition()); }
+    ::mlir::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *, std::optional<::mlir::Location>,
+        Adaptor adaptor, ::llvm::SmallVectorImpl<::mlir::Type> &types) {
+      ::llvm::append_range(types, adaptor.getParts().getTypes());
+      return ::mlir::success();
+    }
+    ::mlir::LogicalResult $cppClass::evaluate(::llvm::ArrayRef<::llmc::HostTensor> operands,
+                                              ::llvm::SmallVectorImpl<::llmc::HostTensor> &results) {
+      ::llvm::append_range(results, operands);
+      return ::mlir::success();
+    }
+    std::string $cppClass::getShardingRule() { return ::llmc::collectiveShardingRule(getParts()); }
+    int $cppClass::getTiedOperand(unsigned result) { return int(result); }
+  }];
 }
 
 def Llmc_AllReduceStartOp : Llmc_CollectiveOp<"all_reduce_start"> {
