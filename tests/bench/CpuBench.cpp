@@ -3,7 +3,7 @@
 // that passed.
 #include "backend/cpu/Layouts.h"
 #include "tests/backend/cpu/LaunchRunner.h"
-#include "tests/bench/MultiplyLimit.h"
+#include "tools/report/MultiplyLoop.h"
 
 #include <algorithm>
 #include <array>
@@ -39,12 +39,15 @@ template <typename Body> double secondsOf(Body body) {
   return busiest;
 }
 
+/// A fifth of a millisecond of multiply-adds.
+constexpr int64_t kLimitRounds = 65000;
+
 /// FLOP/s that the threads together could do in products of a type, at this moment.
 double limitNow(ElementType type) {
   double flops = 0;
   double seconds = secondsOf([&] {
 #pragma omp parallel reduction(+ : flops)
-    flops += runMultiplyLimit(type);
+    flops += runMultiplyLoop(type, kLimitRounds);
   });
   return flops / seconds;
 }
