@@ -1,7 +1,8 @@
 // Matrix products on oneDNN: its matmul primitive (JIT kernels over strides or packed weights, bias and accumulation as
-// epilogue); its sgemm only where the primitive is no JIT kernel: a signal during sgemm (2.6.3) was seen to end in a
-// corrupted heap. A primitive that would fall back to oneDNN's scalar reference is never run on anything big.
-// Accumulates in f32; same bits for a thread count. Levels without bf16 instructions multiply bf16 as f32.
+// epilogue); its sgemm only where the primitive is no JIT kernel. Kernels of oneDNN's gemm move the stack pointer into
+// heap memory: whoever runs them must receive signals on another thread (llmc-run's StopSignals). A primitive that
+// would fall back to oneDNN's scalar reference is never run on anything big. Accumulates in f32; same bits for a thread
+// count. Levels without bf16 instructions multiply bf16 as f32.
 #include "backend/cpu/Dnnl.h"
 #include "backend/cpu/Parallel.h"
 #include "runtime/ElementConvert.h"

@@ -1,5 +1,5 @@
 // A matrix brought into the layout of the matmul that reads it: to bf16 by our own kernels, else by oneDNN's reorder
-// (which took 4 to 6 times as long for bf16).
+// (which took three times as long for bf16).
 #include "backend/cpu/Dnnl.h"
 #include "backend/cpu/PackBf16.h"
 #include "backend/cpu/Parallel.h"

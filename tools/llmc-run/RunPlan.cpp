@@ -2,9 +2,7 @@
 #include "tools/llmc-run/RunPlan.h"
 
 #include "runtime/AtomicFile.h"
-#include "runtime/DataLoader.h"
 #include "runtime/Exports.h"
-#include "runtime/FixedInputs.h"
 #include "runtime/Metrics.h"
 #include "runtime/Plot.h"
 #include "runtime/Prefetcher.h"
@@ -12,6 +10,7 @@
 #include "runtime/StepProgress.h"
 #include "tools/Threads.h"
 #include "tools/llmc-run/RankTeam.h"
+#include "tools/llmc-run/RunSource.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -44,7 +43,9 @@ public:
     if (!mapped)
       return inContext(options.plan, mapped.error());
     inputs = std::move(*mapped);
-    LLMC_RETURN_IF_ERROR(openSource());
+    Result<RunSource> openedSource = openSource(options, inputs, ranks);
+    LLMC_RETURN_IF_ERROR(openedSource);
+    source = std::move(*openedSource);
     LLMC_RETURN_IF_ERROR(compareRanks());
     threads = team ? team->threads() : options.threads > 0 ? options.threads : defaultThreads();
     device = around.makeDevice(threads);
@@ -56,25 +57,25 @@ public:
     hyper = options.hyper;
     hyper.lr *= options.scaleLr ? ranks.ranks : 1;
     hyper.seed = options.seed;
-    schedule = {options.schedule, hyper.lr, options.minLr, options.warmup, numSteps};
+    schedule = {options.schedule, hyper.lr, options.minLr, options.warmup, source.numSteps};
     describe();
     return {};
   }
 
   Status train() {
-    Prefetcher batches(*source, inputs, 0, std::max<int64_t>(numSteps, 1), options.accumulate);
+    Prefetcher batches(*source.batches, inputs, 0, std::max<int64_t>(source.numSteps, 1), options.accumulate);
     std::optional<StepProgress> progress;
     LLMC_RETURN_IF_ERROR(meet({}));
-    for (int64_t number = 1; number <= std::max<int64_t>(numSteps, 1) && stoppedBy == 0; ++number) {
+    for (int64_t number = 1; number <= std::max<int64_t>(source.numSteps, 1) && stoppedBy == 0; ++number) {
       Clock::time_point begin = Clock::now();
       Result<std::span<const Batch>> batch = batches.next();
       LLMC_RETURN_IF_ERROR(batch);
       double waitMs = millisecondsSince(begin);
       if (number == 1) {
         LLMC_RETURN_IF_ERROR(beforeFirstStep(*batch));
-        if (numSteps == 0)
+        if (source.numSteps == 0)
           return {};
-        progress.emplace(around.out, around.isTerminal, numSteps);
+        progress.emplace(around.out, around.isTerminal, source.numSteps);
         // The exports are no part of the first step, its wait for data is.
         begin = Clock::now() -
                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(waitMs));
@@ -84,7 +85,7 @@ public:
     }
     progress.reset();
     if (stoppedBy != 0)
-      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", stoppedBy, losses.size(), numSteps);
+      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", stoppedBy, losses.size(), source.numSteps);
     if (options.rankTimes && team)
       fmt::print(around.out, "{}", rankTimes.table());
     return {};
@@ -134,7 +135,7 @@ private:
       return Error{"--export-outputs: the outputs of one rank only; run without --nproc or other launchers"};
     std::vector<RunFact> facts = sharedFlags(options);
     // The same file may have another path on another machine.
-    std::string data = sourceText.substr(std::max(options.data.size(), options.inputs.size()));
+    std::string data = source.text.substr(std::max(options.data.size(), options.inputs.size()));
     facts.insert(facts.begin(),
                  {{"the plan", formatPlanHash(file->hash())}, {"the inputs", inputs.describe()}, {"the data", data}});
     return team->requireSame(facts);
@@ -153,52 +154,14 @@ private:
 
   SessionOptions sessionOptions() const {
     SessionOptions wanted;
-    wanted.trains = numSteps > 0;
+    wanted.trains = source.numSteps > 0;
     wanted.clips = options.hyper.clip > 0;
     wanted.microBatches = options.accumulate;
-    wanted.needsForward = numSteps == 0 || !options.exportOutputs.empty();
+    wanted.needsForward = source.numSteps == 0 || !options.exportOutputs.empty();
     wanted.needsGradients = !options.exportGrads.empty();
     wanted.threads = threads;
     wanted.comm = team ? &team->comm() : nullptr;
     return wanted;
-  }
-
-  /// Where batches come from, and how many steps there are.
-  Status openSource() {
-    numSteps = options.steps.value_or(kDefaultSteps);
-    if (!options.inputs.empty()) {
-      Result<FixedInputs> fixed = FixedInputs::load(options.inputs, inputs, options.accumulate, ranks);
-      LLMC_RETURN_IF_ERROR(fixed);
-      source = std::make_unique<FixedInputs>(std::move(*fixed));
-      sourceText = fmt::format("{}: one fixed batch, {} steps", options.inputs, numSteps);
-    } else if (!options.data.empty()) {
-      return openTokens();
-    } else {
-      Result<RandomTokens> random = RandomTokens::create(inputs, options.seed, ranks);
-      if (!random)
-        return inContext(options.plan, random.error());
-      source = std::make_unique<RandomTokens>(std::move(*random));
-      sourceText = fmt::format("no --data: random tokens, only speed is measured; {} steps", numSteps);
-    }
-    return {};
-  }
-
-  Status openTokens() {
-    Result<TokenFile> tokens = TokenFile::open(options.data);
-    LLMC_RETURN_IF_ERROR(tokens);
-    std::string format = tokens->format();
-    uint64_t numTokens = tokens->numTokens();
-    Result<DataLoader> loader =
-        DataLoader::create(std::move(*tokens), inputs, {options.seed, options.accumulate, options.dropLast, ranks});
-    LLMC_RETURN_IF_ERROR(loader);
-    int64_t perEpoch = *loader->stepsPerEpoch();
-    if (!options.steps && __builtin_mul_overflow(options.epochs.value_or(1), perEpoch, &numSteps))
-      return Error{fmt::format("{} epochs of {} steps are too many", *options.epochs, perEpoch)};
-    sourceText = fmt::format("{}: {}, {} tokens, {} windows of {}, {} steps an epoch; {} steps ({:.2f} epochs)",
-                             options.data, format, numTokens, loader->numWindows(), inputs.length, perEpoch, numSteps,
-                             static_cast<double>(numSteps) / static_cast<double>(perEpoch));
-    source = std::make_unique<DataLoader>(std::move(*loader));
-    return {};
   }
 
   /// Says what is about to happen.
@@ -216,7 +179,7 @@ private:
     if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")
       fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n",
                  session->target().isa);
-    fmt::print(around.out, "{}\n{}\n", inputs.describe(), sourceText);
+    fmt::print(around.out, "{}\n{}\n", inputs.describe(), source.text);
     if (team)
       fmt::print(around.out, "{}\n", team->describe());
     if (options.scaleLr)
@@ -233,7 +196,7 @@ private:
       metrics.emplace(std::move(*started));
     }
     hyper.lr = schedule.at(1);
-    if (numSteps == 0)
+    if (source.numSteps == 0)
       LLMC_RETURN_IF_ERROR(forwardOnly(batches, begin));
     if (!options.exportOutputs.empty())
       LLMC_RETURN_IF_ERROR(exportFirstOutputs(batches));
@@ -261,7 +224,7 @@ private:
 
   /// The first micro-batch by itself, so that the loss among its outputs is the mean over its own labels.
   Status exportFirstOutputs(std::span<const Batch> batches) {
-    if (numSteps > 0 || batches.size() > 1) {
+    if (source.numSteps > 0 || batches.size() > 1) {
       Result<double> loss = session->forward(batches.first(1), hyper);
       LLMC_RETURN_IF_ERROR(loss);
       fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
@@ -342,7 +305,7 @@ private:
     header.batch = inputs.rows;
     header.sequence = inputs.length;
     header.accumulate = options.accumulate;
-    header.steps = numSteps;
+    header.steps = source.numSteps;
     header.schedule = scheduleName(options.schedule);
     header.warmup = options.warmup;
     header.minLr = options.minLr;
@@ -373,9 +336,7 @@ private:
   std::vector<StepNote> notes; ///< of all ranks, after the last step
   std::optional<PlanFile> file;
   InputMap inputs;
-  std::unique_ptr<BatchSource> source;
-  std::string sourceText;
-  int64_t numSteps = 0;
+  RunSource source;
   int threads = 1;
   std::unique_ptr<DeviceApi> device; ///< before the session, which uses it to the end
   std::unique_ptr<Session> session;
