@@ -1,8 +1,11 @@
-// POSIX calls only: open(O_EXCL), pwrite, fsync, rename, and an fsync of the folder, so that the new name survives a
-// crash.
+// Linux calls: open(O_TMPFILE) or open(O_EXCL), pwrite, fsync, linkat or rename, and an fsync of the folder, so that
+// the new name survives a crash. linkat replaces no file, so over an old one the new one gets a temporary name for the
+// moment between linkat and rename.
 #include "runtime/AtomicFile.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,19 +25,54 @@ Error AtomicFile::systemError(const char *action) const {
   return {finalPath + ": cannot " + action + ": " + std::strerror(errno)};
 }
 
-Result<AtomicFile> AtomicFile::create(const std::string &path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return Error{path + ": cannot write: it exists and is not a regular file"};
-  std::string temporary;
-  int fd = -1;
-  // A leftover of a killed run may have our process id in its name: try the next number.
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
-    fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST)
+/// Where /proc shows the open file, for linkat: by its descriptor alone only root may link.
+static std::string descriptorPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+/// Calls make(name) with temporary names beside `path` until it succeeds or fails for another reason than that the name
+/// is taken. The name; "" with errno after a failure. A leftover of a killed run may have our process id in its name.
+template <typename Make> static std::string makeTemporary(const std::string &path, Make make) {
+  // A name that is just short enough must have room for the suffix.
+  constexpr size_t kMaxSuffix = 32;
+  size_t name = path.rfind('/') + 1; // npos + 1 is 0
+  std::string stem = path.substr(0, name + std::min(path.size() - name, size_t{NAME_MAX} - kMaxSuffix));
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string temporary = stem + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+    if (make(temporary.c_str()))
+      return temporary;
+    if (errno != EEXIST)
       break;
   }
+  return "";
+}
+
+/// Whether `path` can be the name of a regular file, as far as a look at it tells.
+static Status checkName(const std::string &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Status() : Error{path + ": cannot create: " + std::strerror(errno)};
+  if (!S_ISREG(info.st_mode))
+    return Error{path + ": cannot write: it exists and is not a regular file"};
+  return {};
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string &path) {
+  LLMC_RETURN_IF_ERROR(checkName(path));
+  int fd = ::open(folderOf(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd < 0) // no such files there, or nothing can be made there: then the next says why
+    return createNamed(path);
+  AtomicFile file(path, "", fd);
+  if (::access(descriptorPath(fd).c_str(), F_OK) != 0) // no /proc
+    return createNamed(path);
+  return file;
+}
+
+Result<AtomicFile> AtomicFile::createNamed(const std::string &path) {
+  LLMC_RETURN_IF_ERROR(checkName(path));
+  int fd = -1;
+  std::string temporary = makeTemporary(path, [&](const char *name) {
+    fd = ::open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd >= 0;
+  });
   if (fd < 0)
     return Error{path + ": cannot create: " + std::strerror(errno)};
   return AtomicFile(path, std::move(temporary), fd);
@@ -105,13 +143,27 @@ Status AtomicFile::resize(uint64_t size) {
   return {};
 }
 
+/// Gives a nameless file the final name, or a temporary one where the final one is taken.
+Status AtomicFile::giveName() {
+  auto link = [source = descriptorPath(fd)](const char *name) {
+    return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (link(finalPath.c_str()))
+    return {};
+  if (errno == EEXIST)
+    temporaryPath = makeTemporary(finalPath, link);
+  return temporaryPath.empty() ? systemError("link into place") : Status();
+}
+
 Status AtomicFile::commit() {
   if (::fsync(fd) != 0)
     return systemError("flush to disk");
-  // close() reports late write errors on some network file systems.
+  if (temporaryPath.empty())
+    LLMC_RETURN_IF_ERROR(giveName());
+  // close() reports late write errors on some network file systems, which have no nameless files.
   if (::close(std::exchange(fd, -1)) != 0)
     return systemError("close");
-  if (::rename(temporaryPath.c_str(), finalPath.c_str()) != 0)
+  if (!temporaryPath.empty() && ::rename(temporaryPath.c_str(), finalPath.c_str()) != 0)
     return systemError("rename into place");
   temporaryPath.clear();
   int folder = ::open(folderOf(finalPath).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,7 @@
-// A file that appears whole or not at all: bytes go to a temporary file beside it, commit() flushes it to the disk and
-// renames it over the final name. Dropped without commit(), the temporary file is removed and the old file stays.
+// A file that appears whole or not at all: bytes go to a file that has no name yet, commit() flushes it to the disk and
+// gives it the final one. Dropped without commit(), or with the process, it is gone and the old file stays. File
+// systems that know no nameless files get a temporary name beside the final one; only there a killed process leaves it
+// behind.
 #pragma once
 
 #include "runtime/Status.h"
@@ -14,9 +16,12 @@ namespace llmc {
 
 class AtomicFile {
 public:
-  /// Opens a temporary file in the folder of `path`. Fails where that folder can't be written, and where `path` exists
-  /// and is no regular file (a folder, a device). All errors name `path`.
+  /// Opens a nameless file in the folder of `path`, a temporary one where it can't hold nameless ones. Fails where that
+  /// folder can't be written, and where `path` exists and is no regular file (a folder, a device). All errors name
+  /// `path`.
   static Result<AtomicFile> create(const std::string &path);
+  /// create() as it is on a file system without nameless files.
+  static Result<AtomicFile> createNamed(const std::string &path);
 
   AtomicFile(AtomicFile &&other) noexcept;
   AtomicFile &operator=(AtomicFile &&other) noexcept;
@@ -46,10 +51,11 @@ private:
   AtomicFile(std::string path, std::string temporary, int fd)
       : finalPath(std::move(path)), temporaryPath(std::move(temporary)), fd(fd) {}
   Error systemError(const char *action) const;
+  Status giveName();
   void drop();
 
   std::string finalPath;
-  std::string temporaryPath; ///< empty once committed
+  std::string temporaryPath; ///< empty: nameless, or committed
   int fd = -1;
   uint64_t end = 0;
 };
