@@ -7,12 +7,21 @@ using namespace mlir;
 
 namespace llmc {
 
+/// What dyn_cast finds. In builds with asserts that also composes the interface's name, each time, and passes that ask
+/// for every value's root would spend most of their time on it.
+template <typename Interface> static Interface interfaceOf(Operation *op) {
+  auto *found = op->getName().getInterface<Interface>();
+  return found ? Interface(op, found) : Interface();
+}
+
 bool isView(Operation *op) {
-  auto view = dyn_cast_or_null<ViewOpInterface>(op);
+  if (!op)
+    return false;
+  auto view = interfaceOf<ViewOpInterface>(op);
   return view && view.isView();
 }
 
-bool isLaunch(Operation *op) { return isa<KernelOpInterface>(op) && !isView(op); }
+bool isLaunch(Operation *op) { return interfaceOf<KernelOpInterface>(op) && !isView(op); }
 
 Value rootOf(Value value) {
   while (isView(value.getDefiningOp()))

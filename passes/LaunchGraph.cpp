@@ -111,8 +111,10 @@ std::optional<unsigned> LaunchGraph::valueOf(mlir::Value root) const {
 void LaunchGraph::addSharable(Node &node) {
   llvm::SmallDenseSet<mlir::Value> taken;
   for (OpResult result : node.op->getResults())
-    for (mlir::Value operand : node.op->getOperands()) {
-      mlir::Value root = rootOf(operand);
+    for (OpOperand &operand : node.op->getOpOperands()) {
+      if (!mayOverwrite(operand, result)) // first: a message has hundreds of operands and results
+        continue;
+      mlir::Value root = rootOf(operand.get());
       auto read = indexOf.find(memoryOf(root)), written = indexOf.find(memoryOf(result));
       if (read == indexOf.end() || written == indexOf.end() || read == written || !canOverwrite(node.op, result, root))
         continue;

@@ -34,18 +34,20 @@ OpOperand *tiedOperand(OpResult result) {
   return operand < 0 ? nullptr : &result.getOwner()->getOpOperand(operand);
 }
 
+bool mayOverwrite(OpOperand &operand, OpResult result) {
+  auto kernel = dyn_cast<KernelOpInterface>(result.getOwner());
+  return kernel && bytesOf(result) == bytesOf(operand.get()) && isWhole(operand.get()) &&
+         (&operand == tiedOperand(result) ||
+          kernel.canShareBuffer(operand.getOperandNumber(), result.getResultNumber()));
+}
+
 bool canOverwrite(Operation *op, OpResult result, Value root) {
-  auto kernel = dyn_cast<KernelOpInterface>(op);
-  if (!kernel || bytesOf(result) != bytesOf(root))
-    return false;
   bool reads = false;
   for (OpOperand &operand : op->getOpOperands()) {
     if (rootOf(operand.get()) != root)
       continue;
     reads = true;
-    bool isTied = &operand == tiedOperand(result);
-    if (!isWhole(operand.get()) ||
-        !(isTied || kernel.canShareBuffer(operand.getOperandNumber(), result.getResultNumber())))
+    if (!mayOverwrite(operand, result))
       return false;
   }
   return reads;

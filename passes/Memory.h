@@ -16,6 +16,8 @@ llvm::SmallVector<mlir::OpOperand *> usesOf(mlir::Value root);
 
 /// The operand that result `result` is written over, or null.
 mlir::OpOperand *tiedOperand(mlir::OpResult result);
+/// Whether `result` may be written into the memory of `operand`, as far as that operand goes.
+bool mayOverwrite(mlir::OpOperand &operand, mlir::OpResult result);
 /// Whether `op` may write `result` into the memory of `root`: it reads the root whole, and only through operands that
 /// allow it.
 bool canOverwrite(mlir::Operation *op, mlir::OpResult result, mlir::Value root);
