@@ -2,7 +2,7 @@
 # linked: the driver and the libraries are loaded at run time. Without the headers the CUDA target is off.
 set(cudaPlaces "$ENV{CUDA_HOME}" "${LLMC_CACHE}/cuda-13.0" /usr/local/cuda)
 find_path(LLMC_CUDA_INCLUDE cuda.h PATHS ${cudaPlaces} PATH_SUFFIXES include NO_DEFAULT_PATH DOC "Folder of cuda.h")
-find_program(LLMC_PTXAS ptxas PATHS ${cudaPlaces} PATH_SUFFIXES bin DOC "Assembler of PTX; tests that need it skip without it")
+find_program(LLMC_PTXAS ptxas HINTS ${cudaPlaces} PATH_SUFFIXES bin DOC "Assembler of PTX; tests that need it skip without it")
 set(LLMC_CUDA OFF)
 if(LLMC_CUDA_INCLUDE)
   file(STRINGS "${LLMC_CUDA_INCLUDE}/cuda.h" cudaVersion REGEX "^#define CUDA_VERSION [0-9]+")
