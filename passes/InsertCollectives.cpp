@@ -1,7 +1,7 @@
 // Gives each program that ends in an update a twin for several ranks. In it gradients are summed over the ranks in
 // messages ("buckets" of PyTorch's DDP, Li et al., arXiv:2006.15704): filled in the order in which the backward pass
-// completes gradients, started when the last of them is there, waited for where the norm or the update reads them. The
-// first message takes the loss along.
+// completes gradients, started when the last of them is there and waited for at once (overlap-collectives says that
+// they need not be). The first message takes the loss along.
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
 
@@ -69,12 +69,11 @@ private:
     return start;
   }
 
-  /// Behind the next start, or where the norm reads the last message.
+  /// Right behind the start.
   void insertWait(unsigned position) {
     AllReduceStartOp start = starts[position];
     OpBuilder builder(norm);
-    if (position + 1 < starts.size())
-      builder.setInsertionPointAfter(starts[position + 1]);
+    builder.setInsertionPointAfter(start);
     auto wait = builder.create<AllReduceWaitOp>(start.getLoc(), start.getSums(), position);
     for (auto [part, sum] : llvm::zip_equal(start.getParts(), wait.getSums())) {
       part.replaceUsesWithIf(sum, [&](OpOperand &use) { return !use.getOwner()->isBeforeInBlock(norm); });

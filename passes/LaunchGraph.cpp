@@ -157,21 +157,22 @@ void LaunchGraph::addHazards(llvm::MapVector<StringAttr, VariableUses> &variable
           addReadersFirst(root, i);
 }
 
-/// Starts in the order of their positions, and waits too. A wait comes after the next start, where that closes no
-/// circle: then the network has had the time between two starts, and always one message to work on.
+/// Starts in the order of their positions, and waits too. A deferred wait comes after the next start, where that closes
+/// no circle: then the network has had the time between two starts, and always one message to work on.
 void LaunchGraph::addCollectives() {
   std::map<int64_t, unsigned> starts, waits;
   for (auto [i, node] : llvm::enumerate(nodes))
     if (auto collective = dyn_cast<CollectiveOpInterface>(node.op)) {
-      node.isStart = collective.isStart();
-      node.isWait = !collective.isStart();
-      (node.isStart ? starts : waits)[collective.getPosition()] = i;
+      node.isDeferredWait = !collective.isStart() && collective->hasAttr("llmc.deferred");
+      node.isUrgent = !node.isDeferredWait;
+      (collective.isStart() ? starts : waits)[collective.getPosition()] = i;
     }
   for (const auto &order : {starts, waits})
     for (auto at = order.begin(); at != order.end() && std::next(at) != order.end(); ++at)
       addEdge(at->second, std::next(at)->second);
   for (auto [position, wait] : waits)
-    if (auto next = starts.upper_bound(position); next != starts.end() && !reaches(wait, next->second))
+    if (auto next = starts.upper_bound(position);
+        next != starts.end() && nodes[wait].isDeferredWait && !reaches(wait, next->second))
       addEdge(next->second, wait);
 }
 

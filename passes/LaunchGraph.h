@@ -16,9 +16,10 @@ public:
     llvm::SmallVector<unsigned> before, after; ///< nodes that must come before and after this one
     llvm::SmallVector<unsigned> touches;       ///< values that are read or written
     llvm::SmallVector<std::pair<unsigned, unsigned>>
-        sharable;                         ///< (read, written): the result may take the operand's place when that dies
-    bool isUpdate = false;                ///< makes new values of variables and little else
-    bool isStart = false, isWait = false; ///< of a collective
+        sharable;                ///< (read, written): the result may take the operand's place when that dies
+    bool isUpdate = false;       ///< makes new values of variables and little else
+    bool isUrgent = false;       ///< a collective's start, and a wait that nothing may come before
+    bool isDeferredWait = false; ///< a wait that other launches may come before
   };
   /// A launch's result, or the memory that a chain of tied results shares.
   struct Value {

@@ -87,11 +87,19 @@ def InsertCollectives : Llmc_Pass<"insert-collectives"> {
     Gradients travel in messages of at most `bucket-bytes`, in the order in which the backward pass completes them; the
     loss travels with the first. Before: `@step` with `%n = global_norm %g0, %g1`. After: beside it `@"step-ranks"`,
     with `%s:2 = all_reduce_start %g0, %g1 at 0` where %g1 is complete and `%r:2 = all_reduce_wait %s#0, %s#1 at 0`
-    before the norm and the updates, which now read %r. Where no update needs the norm, each follows the wait for its
-    own message.
+    behind it; the norm and the updates now read %r. Where no update needs the norm, each follows the wait for its own
+    message.
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
                         "gradients that travel in one message, at most; a larger one travels alone">];
+}
+def OverlapCollectives : Llmc_Pass<"overlap-collectives"> {
+  let summary = "let the rest of the backward pass run while a message is on its way";
+  let description = [{
+    Marks each wait that other launches may come before; `schedule` then puts it behind the next start, or where its
+    sums are needed. Without the mark a wait follows its start. Before: `all_reduce_wait %s at 0`. After:
+    `all_reduce_wait %s at 0 {llmc.deferred}`.
+  }];
 }
 
 //===-- Kernels

@@ -53,6 +53,7 @@ static ArrayRef<Step> steps() {
       // While gradients, norm and updates are still whole ops.
       {"insert-collectives", true,
        [](const PipelineOptions &options) { return createInsertCollectives({options.bucketBytes}); }},
+      {"overlap-collectives", true, [](const PipelineOptions &) { return createOverlapCollectives(); }},
       {"canonicalize", true, createCanonicalize},
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
       {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},

@@ -20,7 +20,7 @@ using Order = SmallVector<unsigned>;
 
 /// Which of the launches that may run next does: the smallest key, then the first in the graph's order.
 enum class Policy {
-  graph,     ///< sets, then the graph's order; waits for collectives when nothing else can run
+  graph,     ///< sets, then the graph's order; deferred waits when nothing else can run
   updates,   ///< sets, updates, then the graph's order
   shrinking, ///< sets, updates, what frees at least as much as it takes, then the graph's order
   greedy,    ///< sets, updates, then what grows the live bytes least
@@ -40,11 +40,11 @@ struct Candidate {
 /// Smaller runs earlier. The network gets its message as soon as that is complete; what waits for it is as urgent as
 /// the updates that it lets run.
 static std::pair<int, int64_t> priority(const LaunchGraph::Node &node, int64_t growth, Policy policy) {
-  if (isa<SetOp>(node.op) || node.isStart)
+  if (isa<SetOp>(node.op) || node.isUrgent)
     return {0, 0};
-  if (node.isWait && policy == Policy::graph)
+  if (node.isDeferredWait && policy == Policy::graph)
     return {3, 0};
-  if ((node.isUpdate || node.isWait) && policy != Policy::graph)
+  if ((node.isUpdate || node.isDeferredWait) && policy != Policy::graph)
     return {1, 0};
   if (policy == Policy::shrinking)
     return {growth <= 0 ? 2 : 3, 0};

@@ -33,10 +33,10 @@ llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf3
 // CHECK: %[[LOSS:.*]] = llmc.exp
 // CHECK: %[[GC:.*]] = llmc.neg
 // CHECK-NEXT: %[[S0:.*]]:2 = llmc.all_reduce_start %[[LOSS]], %[[GC]] at 0 : tensor<f32>, tensor<16xf32>
+// CHECK-NEXT: %[[W0:.*]]:2 = llmc.all_reduce_wait %[[S0]]#0, %[[S0]]#1 at 0
 // CHECK-NEXT: %[[GB:.*]] = llmc.neg
 // CHECK-NEXT: %[[GA:.*]] = llmc.exp %[[GB]]
 // CHECK-NEXT: %[[S1:.*]]:2 = llmc.all_reduce_start %[[GB]], %[[GA]] at 1
-// CHECK-NEXT: %[[W0:.*]]:2 = llmc.all_reduce_wait %[[S0]]#0, %[[S0]]#1 at 0
 // CHECK-NEXT: %[[W1:.*]]:2 = llmc.all_reduce_wait %[[S1]]#0, %[[S1]]#1 at 1
 // CHECK-NEXT: %[[NORM:.*]] = llmc.global_norm %[[W1]]#1, %[[W1]]#0, %[[W0]]#1
 // CHECK: llmc.sgd %{{.*}}, %[[W1]]#1 clip %[[NORM]]
@@ -65,11 +65,11 @@ llmc.program @fused "step-fused" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tenso
 }
 // CHECK-LABEL: llmc.program @"step-fused-ranks"
 // CHECK: llmc.all_reduce_start {{.*}} at 0
-// CHECK: llmc.all_reduce_start {{.*}} at 1
 // CHECK-NEXT: %[[W0:.*]] = llmc.all_reduce_wait {{.*}} at 0
 // CHECK-NEXT: %[[A:.*]] = llmc.get @a
 // CHECK-NEXT: %[[A1:.*]] = llmc.sgd %[[A]], %[[W0]]
 // CHECK-NEXT: llmc.set @a, %[[A1]]
+// CHECK: llmc.all_reduce_start {{.*}} at 1
 // CHECK-NEXT: %[[W1:.*]] = llmc.all_reduce_wait {{.*}} at 1
 // CHECK-NEXT: llmc.get @b
 // CHECK-NEXT: llmc.sgd

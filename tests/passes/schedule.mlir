@@ -123,8 +123,8 @@ llmc.program @messages "step-ranks" (%x: tensor<4x4xf32> {llmc.name = "x"}) -> (
   %g1 = llmc.matmul %x, %x {transposeLhs} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %s0 = llmc.all_reduce_start %g0 at 0 : tensor<4x4xf32>
   %s1 = llmc.all_reduce_start %g1 at 1 : tensor<4x4xf32>
-  %r0 = llmc.all_reduce_wait %s0 at 0 : tensor<4x4xf32>
-  %r1 = llmc.all_reduce_wait %s1 at 1 : tensor<4x4xf32>
+  %r0 = llmc.all_reduce_wait %s0 at 0 {llmc.deferred} : tensor<4x4xf32>
+  %r1 = llmc.all_reduce_wait %s1 at 1 {llmc.deferred} : tensor<4x4xf32>
   %z = llmc.matmul %x, %x {transposeRhs} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %y = llmc.matmul %r0, %r1 init %z : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   llmc.return %y : tensor<4x4xf32>
@@ -150,16 +150,16 @@ llmc.program @updates "step-fused-ranks" (%x: tensor<64x64xf32> {llmc.name = "x"
   %g2 = llmc.matmul %x, %x {transposeRhs} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %s0 = llmc.all_reduce_start %g0 at 0 : tensor<64x64xf32>
   %s1 = llmc.all_reduce_start %g1 at 1 : tensor<64x64xf32>
-  %r0 = llmc.all_reduce_wait %s0 at 0 : tensor<64x64xf32>
+  %r0 = llmc.all_reduce_wait %s0 at 0 {llmc.deferred} : tensor<64x64xf32>
   %a = llmc.get @a : tensor<64x64xf32>
   %a1 = llmc.matmul %x, %r0 init %a : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   llmc.set @a, %a1 : tensor<64x64xf32>
   %s2 = llmc.all_reduce_start %g2 at 2 : tensor<64x64xf32>
-  %r1 = llmc.all_reduce_wait %s1 at 1 : tensor<64x64xf32>
+  %r1 = llmc.all_reduce_wait %s1 at 1 {llmc.deferred} : tensor<64x64xf32>
   %b = llmc.get @b : tensor<64x64xf32>
   %b1 = llmc.matmul %x, %r1 init %b : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   llmc.set @b, %b1 : tensor<64x64xf32>
-  %r2 = llmc.all_reduce_wait %s2 at 2 : tensor<64x64xf32>
+  %r2 = llmc.all_reduce_wait %s2 at 2 {llmc.deferred} : tensor<64x64xf32>
   %c = llmc.get @c : tensor<64x64xf32>
   %c1 = llmc.matmul %x, %r2 init %c : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   llmc.set @c, %c1 : tensor<64x64xf32>

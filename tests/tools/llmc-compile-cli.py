@@ -10,7 +10,7 @@ from ToolCase import ToolCase
 
 HELP = "\nRun with --help for more information."
 OPTIONAL = ["canonicalize", "cse", "raise-norm", "raise-activation", "raise-attention", "raise-cross-entropy", "flatten-rows",
-            "insert-collectives", "fuse-epilogue", "fuse", "schedule", "recompute"]
+            "insert-collectives", "overlap-collectives", "fuse-epilogue", "fuse", "schedule", "recompute"]
 REQUIRED = ["scale-loss", "build-gradients", "build-programs", "decompose", "materialize-constants", "plan-memory", "verify-plannable"]
 ISAS = ["x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"]
 
