@@ -361,13 +361,14 @@ TEST_F(FixedInputsTest, SaysWhatIsWrong) {
 TEST_F(LoaderTest, PrefetcherHandsStepsOutInOrderAndPassesErrors) {
   std::vector<uint16_t> tokens = countingTokens(3 * 8 + 1);
   auto loader = open(llmcFile(tokens), {.microBatches = 2});
+  auto other = open(llmcFile(tokens), {.microBatches = 2}); // the prefetcher's thread has the first to itself
   Prefetcher batches(*loader, map, 0, 5, 2);
   for (int64_t step = 0; step < 5; ++step) {
     auto got = batches.next();
     ASSERT_TRUE(got);
     ASSERT_EQ(got->size(), 2u);
     Batch expected = makeBatch(map);
-    ASSERT_TRUE(loader->fill(step, 1, expected));
+    ASSERT_TRUE(other->fill(step, 1, expected));
     EXPECT_EQ((*got)[1].inputs, expected.inputs);
   }
   tokens[20] = 99;
@@ -378,7 +379,7 @@ TEST_F(LoaderTest, PrefetcherHandsStepsOutInOrderAndPassesErrors) {
     failed = !failing.next().ok();
   EXPECT_TRUE(failed);
   {
-    Prefetcher unused(*loader, map, 0, 1000, 2);
+    Prefetcher unused(*other, map, 0, 1000, 2);
   } // stops without being asked for anything
 }
 
