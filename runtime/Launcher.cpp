@@ -17,12 +17,14 @@ namespace llmc {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStoppedGrace{300}; ///< for a stopped rank, once the run has failed
+constexpr std::chrono::milliseconds kPause{100};        ///< between two looks
 
 namespace {
 
 struct Child {
   pid_t pid = 0;
   bool hasEnded = false;
+  bool wasKilled = false; ///< by us, because it did not end
 };
 
 class Parent {
@@ -88,10 +90,9 @@ private:
 
   void fail(std::string message) {
     end.exitStatus = 1;
+    hasFailed = true;
     if (!message.empty())
       end.messages.push_back(std::move(message));
-    if (!failedAt)
-      failedAt = Clock::now();
   }
 
   void endBySignal(int signal) { end.exitStatus = end.exitStatus == 0 ? 128 + signal : end.exitStatus; }
@@ -115,7 +116,7 @@ private:
         if (signal == asked)
           endBySignal(signal);
         else
-          fail(failedAt ? "" : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
+          fail(hasFailed ? "" : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
       } else if (WEXITSTATUS(status) > 128) { // a signal stopped the run in good order
         endBySignal(WEXITSTATUS(status) - 128);
       } else if (WEXITSTATUS(status) != 0) {
@@ -132,14 +133,26 @@ private:
     return name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'T';
   }
 
-  /// After a failure the ranks end by themselves, for they hear of it; a stopped one cannot, and a stuck one does not.
+  /// Once one has ended, the others should: after a failure they hear of it, and a stopped one cannot.
   void endLeftOvers() {
-    if (!failedAt)
-      return;
-    auto since = Clock::now() - *failedAt;
-    for (const Child &child : children)
-      if (!child.hasEnded && (since > options.timeout || (since > kStoppedGrace && isStoppedProcess(child.pid))))
-        ::kill(child.pid, SIGKILL);
+    // Not by the clock alone: all may have been stopped for a while.
+    sinceFirstEnd += std::min<Clock::duration>(Clock::now() - lastLook, 2 * kPause);
+    lastLook = Clock::now();
+    auto limit = hasFailed ? options.timeout / 5 : options.timeout * 4 / 5; // a failure has taken the rest
+    for (size_t rank = 0; rank < children.size(); ++rank) {
+      Child &child = children[rank];
+      if (child.hasEnded || child.wasKilled)
+        continue;
+      bool isStopped = isStoppedProcess(child.pid);
+      if (sinceFirstEnd <= (hasFailed && isStopped ? kStoppedGrace : limit))
+        continue;
+      if (!hasFailed || !isStopped)
+        fail(fmt::format("rank {} {} {:g} s after the first that ended", rank,
+                         isStopped ? "was stopped and is still there" : "is still there",
+                         static_cast<double>(limit.count()) / 1e3));
+      child.wasKilled = true;
+      ::kill(child.pid, SIGKILL);
+    }
   }
 
   void handle(int signal) {
@@ -158,13 +171,16 @@ private:
   }
 
   void watch() {
-    timespec pause = {0, 100'000'000};
+    timespec pause = {0, std::chrono::nanoseconds(kPause).count()};
     while (!std::ranges::all_of(children, [](const Child &child) { return child.hasEnded; })) {
       int signal = ::sigtimedwait(&watched, nullptr, &pause);
       if (signal > 0)
         handle(signal);
       reap();
-      endLeftOvers();
+      if (std::ranges::any_of(children, [](const Child &child) { return child.hasEnded; }))
+        endLeftOvers();
+      else
+        lastLook = Clock::now();
     }
   }
 
@@ -174,7 +190,9 @@ private:
   std::string job;
   sigset_t watched = {}, oldMask = {};
   std::vector<Child> children;
-  std::optional<Clock::time_point> failedAt;
+  bool hasFailed = false;
+  Clock::time_point lastLook;
+  Clock::duration sinceFirstEnd{0};
   int asked = 0; ///< the first signal that asked to end
   LaunchEnd end;
 };

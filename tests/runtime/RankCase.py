@@ -38,9 +38,9 @@ class RankCase(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, *arguments, prefix=(), **environment):
+    def start(self, *arguments, prefix=(), plan=None, **environment):
         """A process of rank-run, or of a launcher that starts it; its texts are pipes."""
-        command = [*prefix, TOOL, self.plan, *map(str, arguments)]
+        command = [*prefix, TOOL, plan or self.plan, *map(str, arguments)]
         process = subprocess.Popen(command, cwd=self.folder, env=clean_environment(**environment), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=use_default_signals)
         self.addCleanup(process.kill)

@@ -1,7 +1,8 @@
 // llmc-run without a compiler or kernels: the ranks, launchers, signals and files are the real ones, the plan is the
 // tiny one and the device the fake one. LLMC_TEST_FAULT=RANK:WHERE:SIGNAL lets a rank send itself a signal there:
-//   step    in the third step, where backward runs      export  while the weights are written
-// and RANK:error:0 lets the device of that rank fail in its third step. LLMC_TEST_STEP_MS slows steps down.
+//   step    in the third step, where backward runs      reduce  in the third step, while a large sum is on its way
+// and RANK:error:0 lets the device of that rank fail in its third step. LLMC_TEST_STEP_MS slows steps down, and
+// LLMC_TEST_EXPORT_MS the reading of weights for an export.
 #include "tests/runtime/FakeDevice.h"
 #include "tests/runtime/TinyPlan.h"
 #include "tools/Flags.h"
@@ -30,14 +31,40 @@ Fault readFault() {
   return fault;
 }
 
+/// A sum that takes its time, so that something can happen in its middle.
+class LargeSum {
+public:
+  static constexpr size_t kBytes = 128 << 20;
+  static constexpr std::chrono::milliseconds kMiddle{5};
+
+  /// `signal`: what this process sends itself in the middle; 0: nothing.
+  Status run(CommApi &comm, int signal) {
+    std::vector<std::byte> buffer(kBytes);
+    Result<uint64_t> ticket = comm.startAllReduce(buffer, ElementType::f32, "large");
+    LLMC_RETURN_IF_ERROR(ticket);
+    if (signal != 0) {
+      std::this_thread::sleep_for(kMiddle);
+      ::raise(signal);
+    }
+    // The network may touch the buffer until the run has ended its communicator.
+    Status status = comm.wait(*ticket);
+    if (!status)
+      kept = std::move(buffer);
+    return status;
+  }
+
+private:
+  std::vector<std::byte> kept;
+};
+
 /// Runs `before`, the program, and the sum of the loss that a plan's own program for ranks has.
 class FaultyProgram : public PreparedProgram {
 public:
-  FaultyProgram(std::unique_ptr<PreparedProgram> inner, std::function<Status()> before, CommApi *comm,
+  FaultyProgram(std::unique_ptr<PreparedProgram> inner, std::function<Status(CommApi *)> before, CommApi *comm,
                 std::span<std::byte> loss)
       : inner(std::move(inner)), before(std::move(before)), comm(comm), loss(loss) {}
   Status run() override {
-    LLMC_RETURN_IF_ERROR(before());
+    LLMC_RETURN_IF_ERROR(before(comm));
     LLMC_RETURN_IF_ERROR(inner->run());
     if (!comm || loss.empty())
       return {};
@@ -48,7 +75,7 @@ public:
 
 private:
   std::unique_ptr<PreparedProgram> inner;
-  std::function<Status()> before;
+  std::function<Status(CommApi *)> before;
   CommApi *comm;
   std::span<std::byte> loss;
 };
@@ -58,6 +85,8 @@ public:
   explicit FaultyDevice(Log &log) : FakeDevice(log), log(log) {
     if (const char *text = std::getenv("LLMC_TEST_STEP_MS"))
       stepTime = std::chrono::milliseconds(std::atoi(text));
+    if (const char *text = std::getenv("LLMC_TEST_EXPORT_MS"))
+      exportTime = std::chrono::milliseconds(std::atoi(text));
   }
 
   Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,
@@ -70,20 +99,23 @@ public:
       if (launch.name == "loss" && program.kind == ProgramKind::stepRanks)
         loss = {spaces.state + launch.operands[0].offset, launch.operands[0].bytes};
     return std::unique_ptr<PreparedProgram>(
-        new FaultyProgram(std::move(*made), [this] { return beforeRun(); }, comm, loss));
+        new FaultyProgram(std::move(*made), [this](CommApi *network) { return beforeRun(network); }, comm, loss));
   }
 
   Status copyOut(std::span<std::byte> hostDst, const std::byte *deviceSrc) override {
-    bool isWeights = hostDst.size() > sizeof(float);
-    if (isVictim && fault.where == "export" && isWeights && !log.runs.empty())
-      ::raise(fault.signal);
+    if (hostDst.size() > sizeof(float) && !log.runs.empty()) // weights of an export
+      std::this_thread::sleep_for(exportTime);
     return FakeDevice::copyOut(hostDst, deviceSrc);
   }
 
 private:
-  Status beforeRun() {
+  Status beforeRun(CommApi *comm) {
     std::this_thread::sleep_for(stepTime);
-    if (!isVictim || log.runs.size() != 2)
+    if (log.runs.size() != 2)
+      return {};
+    if (fault.where == "reduce")
+      return largeSum.run(*comm, isVictim ? fault.signal : 0);
+    if (!isVictim)
       return {};
     if (fault.where == "step")
       ::raise(fault.signal);
@@ -92,12 +124,13 @@ private:
 
   Log &log;
   Fault fault = readFault();
-  std::chrono::milliseconds stepTime{0};
+  LargeSum largeSum;
+  std::chrono::milliseconds stepTime{0}, exportTime{0};
   bool isVictim = false;
 };
 
 int runTool(int argc, char **argv) {
-  CLI::App app("llmc-run on the fake device; --write-plan PLAN writes the tiny plan", "rank-run");
+  CLI::App app("llmc-run on the fake device; --write-plan PLAN [MODEL] writes the tiny plan", "rank-run");
   RunOptions options;
   RankFlags flags;
   RunSurroundings around;
@@ -122,6 +155,11 @@ int runTool(int argc, char **argv) {
   flags.timeout = *parseDuration(timeout);
   FakeDevice::Log log;
   around.makeDevice = [&](int) { return std::make_unique<FaultyDevice>(log); };
+  around.abandon = [&](const std::string &error) {
+    if (!error.empty())
+      failed(app, {error});
+    ::_exit(1);
+  };
   around.version = version;
   RunEnd end = runRanks(flags, options, around);
   for (const std::string &error : end.errors)
@@ -133,8 +171,10 @@ int runTool(int argc, char **argv) {
 } // namespace llmc::test
 
 int main(int argc, char **argv) {
-  if (argc == 3 && std::string_view(argv[1]) == "--write-plan") {
+  if ((argc == 3 || argc == 4) && std::string_view(argv[1]) == "--write-plan") {
     llmc::test::TinyPlan tiny;
+    if (argc == 4)
+      tiny.plan.modelName = argv[3];
     return llmc::writePlan(argv[2], tiny.plan, tiny.payload()) ? 0 : 1;
   }
   return llmc::test::runTool(argc, argv);

@@ -194,6 +194,11 @@ int main(int argc, char **argv) {
 
   around.makeDevice = llmc::makeCpuDevice;
   around.isTerminal = isatty(STDOUT_FILENO) == 1;
+  around.abandon = [&](const std::string &error) {
+    if (!error.empty())
+      llmc::failed(app, {error});
+    ::_exit(1);
+  };
   around.version = LLMC_VERSION;
   llmc::RunEnd end = llmc::runRanks(ranks, options, around);
   for (const std::string &error : end.errors)

@@ -12,17 +12,33 @@ namespace llmc {
 
 Result<std::unique_ptr<RankTeam>> RankTeam::join(Options options, int threads) {
   std::unique_ptr<RankTeam> team(new RankTeam());
+  bool *speaks = options.speaks;
+  std::chrono::milliseconds timeout = options.timeout;
+  auto abandon = std::move(options.abandon);
   Result<std::unique_ptr<Rendezvous>> joined =
       Rendezvous::join({std::move(options.place), std::move(options.meeting), std::move(options.listener),
                         std::move(options.version), options.timeout, options.signal, options.speaks});
   LLMC_RETURN_IF_ERROR(joined);
   team->ranks = std::move(*joined);
-  // Before the network and its threads, which stay on the same CPUs.
-  LLMC_RETURN_IF_ERROR(team->shareCpus(threads));
-  Result<std::unique_ptr<CommApi>> connected = makeCommunicator(*team->ranks);
-  LLMC_RETURN_IF_ERROR(connected);
-  team->network = std::move(*connected);
+  if (Status status = team->connect(threads); !status) {
+    team->fail(status.error());
+    *speaks = team->isSpeaker();
+    return status.error();
+  }
+  team->guard = std::make_unique<EndGuard>(
+      *team->ranks, timeout, [abandon = std::move(abandon), rank = team->rank()](const RankFailure &failure) {
+        abandon(failure.speaker == rank ? failure.message : "");
+      });
   return team;
+}
+
+Status RankTeam::connect(int threads) {
+  // Before the network and its threads, which stay on the same CPUs.
+  LLMC_RETURN_IF_ERROR(shareCpus(threads));
+  Result<std::unique_ptr<CommApi>> connected = makeCommunicator(*ranks);
+  LLMC_RETURN_IF_ERROR(connected);
+  network = std::move(*connected);
+  return {};
 }
 
 /// mpirun and srun often give each rank CPUs of its own; others give all ranks of a machine the same ones.

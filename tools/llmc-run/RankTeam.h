@@ -4,6 +4,7 @@
 
 #include "runtime/Comm.h"
 #include "runtime/Rendezvous.h"
+#include "tools/llmc-run/EndGuard.h"
 #include "tools/llmc-run/RunOptions.h"
 
 #include <atomic>
@@ -28,9 +29,12 @@ public:
     std::chrono::milliseconds timeout{30000};
     const std::atomic<int> *signal = nullptr; ///< join() gives up once it is not 0
     bool *speaks = nullptr;                   ///< set to false by a join() that fails where another rank says why
+    /// Ends the process with status 1 after printing the message (empty: another rank does), from another thread.
+    std::function<void(const std::string &message)> abandon;
   };
-  /// Waits for all ranks and connects them. Then this process keeps to its share of the CPUs that several of them were
-  /// given together, unless `threads` (0: as many as its share) are more.
+  /// Waits for all ranks and connects them. From then on a process that does not notice that the run has failed is
+  /// abandoned (EndGuard), so that no rank outlives the time-out. This process keeps to its share of the CPUs that
+  /// several of them were given together, unless `threads` (0: as many as its share) are more.
   static Result<std::unique_ptr<RankTeam>> join(Options options, int threads);
 
   int rank() const { return ranks->rank(); }
@@ -54,9 +58,11 @@ public:
 
 private:
   RankTeam() = default;
+  Status connect(int threads);
   Status shareCpus(int wantedThreads);
 
-  std::unique_ptr<Rendezvous> ranks; ///< before the network, which uses it to the end
+  std::unique_ptr<Rendezvous> ranks; ///< before the others, which use it to the end
+  std::unique_ptr<EndGuard> guard;
   std::unique_ptr<CommApi> network;
   int numThreads = 1;
   bool speaks = false;

@@ -21,6 +21,8 @@ struct RunSurroundings {
   std::chrono::steady_clock::time_point processStart = std::chrono::steady_clock::now();
   const std::atomic<int> *signal = nullptr; ///< the signal that asked to stop; 0: none
   std::string version;
+  /// Prints what is not empty and ends the process with status 1: for a rank whose own thread cannot.
+  std::function<void(const std::string &error)> abandon;
   RankTeam *team = nullptr; ///< null: a run of one rank
 };
 

@@ -57,6 +57,7 @@ static RunEnd runRank(RankTeam::Options joining, const RunOptions &options, RunS
   }
   bool speaks = true;
   joining.speaks = &speaks;
+  joining.abandon = [&](const std::string &message) { around.abandon(message.empty() ? "" : who + message); };
   Result<std::unique_ptr<RankTeam>> team = RankTeam::join(std::move(joining), options.threads);
   if (!team && around.signal->load() != 0)
     return {128 + around.signal->load(), {}};
