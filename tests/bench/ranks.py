@@ -31,7 +31,9 @@ class Contest:
         self.plans["ranks, no overlap"] = (self.compile("serial.plan", share, "--disable-pass", "overlap-collectives"), args.nproc)
 
     def compile(self, name, batch, *flags):
-        onnx, plan = os.path.join(self.folder, f"{batch}.onnx"), os.path.join(self.folder, name)
+        onnx, plan = os.path.join(self.folder, f"{self.args.model}-{batch}.onnx"), os.path.join(self.folder, f"{self.args.model}-{self.args.dtype}-{name}")
+        if os.path.exists(plan):
+            return plan
         quiet = dict(check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if not os.path.exists(onnx):
             subprocess.run([os.path.join(self.args.bin, "llmc-gpt"), *self.model, "--batch", str(batch), "-o", onnx], **quiet)
@@ -73,11 +75,12 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--rival-python", default="", help="an interpreter that has PyTorch; without it ours alone")
     parser.add_argument("--rival-flags", default="", help="more flags for torch_ddp.py")
+    parser.add_argument("--folder", default="", help="keeps models and plans here, for short spells")
     args = parser.parse_args()
     if MODELS[args.model][0] % args.nproc or args.steps < 3:
         parser.error("the ranks must share the batch evenly, and there must be three steps or more")
     with tempfile.TemporaryDirectory() as folder:
-        contest = Contest(args, folder)
+        contest = Contest(args, args.folder or folder)
         rounds = []
         for _ in range(args.rounds):
             rounds.append(contest.round())
