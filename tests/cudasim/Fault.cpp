@@ -34,7 +34,9 @@ const char *nameOf(FaultKind kind) {
   case FaultKind::trap:
     return "trap";
   case FaultKind::endless:
-    return "kernel does not end";
+    return "does not end";
+  case FaultKind::hostOverwrite:
+    return "host memory changed while a copy waited";
   }
   return "fault";
 }

@@ -23,6 +23,7 @@ enum class FaultKind {
   wrongLaunch,
   trap,
   endless,
+  hostOverwrite,
 };
 
 /// The name of a kind as reports spell it.

@@ -118,6 +118,8 @@ public:
 
   const Kernel *find(const std::string &name) const;
   const std::map<std::string, Kernel> &all() const { return kernels; }
+  /// The architecture that the text names: sm_80.
+  const std::string &targetName() const { return target; }
   /// Device address and bytes of a .global or .const variable; zero bytes where there is none of that name.
   std::pair<uint64_t, uint64_t> variable(const std::string &name) const;
 

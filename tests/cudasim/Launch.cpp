@@ -275,8 +275,9 @@ private:
   LaunchCounts total;
 };
 
-/// What the driver would refuse, in words.
-std::string launchProblem(const Kernel &kernel, const LaunchShape &shape, size_t argumentBytes) {
+} // namespace
+
+std::string launchProblem(const Kernel &kernel, const LaunchShape &shape) {
   uint64_t threads = 1, blocks = 1;
   for (int axis = 0; axis < 3; ++axis) {
     threads *= shape.block[axis];
@@ -301,11 +302,9 @@ std::string launchProblem(const Kernel &kernel, const LaunchShape &shape, size_t
   return "";
 }
 
-} // namespace
-
 std::optional<Fault> launch(const Kernel &kernel, const LaunchShape &shape, std::span<const std::byte> arguments,
                             Memory &memory, const LaunchOptions &options, LaunchCounts *counts) {
-  if (std::string problem = launchProblem(kernel, shape, arguments.size()); !problem.empty())
+  if (std::string problem = launchProblem(kernel, shape); !problem.empty())
     return Fault{.kind = FaultKind::wrongLaunch, .kernel = kernel.name, .detail = problem};
   if (arguments.size() != kernel.parameterBytes)
     return Fault{.kind = FaultKind::wrongArguments,

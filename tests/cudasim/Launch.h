@@ -31,6 +31,9 @@ struct LaunchCounts {
   uint64_t warpInstructions = 0;
 };
 
+/// What a driver would refuse, in words, or nothing.
+std::string launchProblem(const Kernel &kernel, const LaunchShape &shape);
+
 /// Runs the kernel with its packed arguments to its end or its first fault.
 std::optional<Fault> launch(const Kernel &kernel, const LaunchShape &shape, std::span<const std::byte> arguments,
                             Memory &memory, const LaunchOptions &options, LaunchCounts *counts = nullptr);
