@@ -1,7 +1,8 @@
 // Gives each program that ends in an update a twin for several ranks. In it gradients are summed over the ranks in
 // messages ("buckets" of PyTorch's DDP, Li et al., arXiv:2006.15704): filled in the order in which the backward pass
 // completes gradients, started when the last of them is there and waited for at once (overlap-collectives says that
-// they need not be). The first message takes the loss along.
+// they need not be). Small gradients and the loss, which are read until the end of the step, have a message of their
+// own: in a large one they would hold its memory.
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
 
@@ -20,8 +21,11 @@ static int64_t bytesOf(Value value) { return tensorBytes(cast<RankedTensorType>(
 
 namespace {
 
-/// Indices of gradients, in the order of the norm's operands, that travel together.
-using Message = SmallVector<unsigned>;
+/// What travels together.
+struct Message {
+  SmallVector<unsigned> gradients; ///< indices, in the order of the norm's operands
+  bool takesLoss = false;
+};
 
 /// The collectives of one program.
 class Inserter {
@@ -46,9 +50,9 @@ private:
   /// Behind the op that completes the message, and behind the start before it.
   AllReduceStartOp insertStart(unsigned position) {
     SmallVector<Value> parts;
-    if (std::optional<unsigned> loss = lossResult(program); loss && position == 0)
+    if (std::optional<unsigned> loss = lossResult(program); loss && messages[position].takesLoss)
       parts.push_back(program.getBody().front().getTerminator()->getOperand(*loss));
-    for (unsigned index : messages[position])
+    for (unsigned index : messages[position].gradients)
       parts.push_back(gradients[index]);
     Operation *last = starts.empty() ? nullptr : starts.back().getOperation();
     SmallVector<Location> locations;
@@ -138,8 +142,7 @@ struct InsertCollectives : impl::InsertCollectivesBase<InsertCollectives> {
   }
 
 private:
-  /// One partition for all programs: gradients in the order in which a program that computes them does so, as many as
-  /// make up the bytes of a message.
+  /// One partition for all programs, in the order in which a program that computes the gradients completes it.
   SmallVector<Message> fillMessages(ArrayRef<ProgramOp> programs) {
     auto computes = [](ProgramOp program) {
       return llvm::none_of(normOf(program).getGradients(), [](Value value) { return value.getDefiningOp<GetOp>(); });
@@ -147,33 +150,53 @@ private:
     const ProgramOp *found = llvm::find_if(programs, computes);
     ProgramOp program = found == programs.end() ? programs.front() : *found;
     SmallVector<Value> gradients(normOf(program).getGradients());
-    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, gradients.size()));
-    llvm::stable_sort(order, [&](unsigned a, unsigned b) {
+    auto completesBefore = [&](unsigned a, unsigned b) {
       Operation *first = gradients[a].getDefiningOp(), *second = gradients[b].getDefiningOp();
       return first && second && first->isBeforeInBlock(second);
-    });
+    };
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, gradients.size())), small, large;
+    llvm::stable_sort(order, completesBefore);
+    for (unsigned index : order)
+      (bytesOf(gradients[index]) <= smallBytes ? small : large).push_back(index);
     SmallVector<Message> messages;
+    addMessages(gradients, small, messages);
+    if (messages.empty())
+      messages.emplace_back();
+    messages.front().takesLoss = true;
+    addMessages(gradients, large, messages);
+    if (messages.front().gradients.empty()) { // no small ones
+      messages.erase(messages.begin());
+      messages.front().takesLoss = true;
+    }
+    llvm::stable_sort(messages, [&](const Message &a, const Message &b) {
+      return completesBefore(a.gradients.back(), b.gradients.back());
+    });
+    return messages;
+  }
+
+  /// As many gradients to a message as make up its bytes.
+  void addMessages(ArrayRef<Value> gradients, ArrayRef<unsigned> order, SmallVector<Message> &messages) {
     int64_t bytes = 0;
+    Type type;
     for (unsigned index : order) {
       int64_t own = bytesOf(gradients[index]);
-      bool sameType = !messages.empty() && getElementTypeOrSelf(gradients[messages.back().front()].getType()) ==
-                                               getElementTypeOrSelf(gradients[index].getType());
-      if (!sameType || bytes + own > bucketBytes) {
+      Type ownType = getElementTypeOrSelf(gradients[index].getType());
+      if (ownType != type || bytes + own > bucketBytes) {
         messages.emplace_back();
         bytes = 0;
       }
-      messages.back().push_back(index);
+      messages.back().gradients.push_back(index);
       bytes += own;
+      type = ownType;
     }
-    return messages;
   }
 
   /// Kept gradients lie in memory as their variables follow each other: a message must be one piece.
   void orderVariables(ArrayRef<ProgramOp> programs, ArrayRef<Message> messages) {
     SymbolTable symbols(getOperation());
     for (ProgramOp program : programs)
-      for (ArrayRef<unsigned> message : messages)
-        for (unsigned index : message)
+      for (const Message &message : messages)
+        for (unsigned index : message.gradients)
           if (auto kept = normOf(program).getGradients()[index].getDefiningOp<GetOp>())
             symbols.lookup(kept.getVariable())->moveBefore(programs.front());
   }

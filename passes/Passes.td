@@ -84,14 +84,15 @@ def BuildPrograms : Llmc_Pass<"build-programs"> {
 def InsertCollectives : Llmc_Pass<"insert-collectives"> {
   let summary = "give each program that ends in an update a twin for several ranks, which sums gradients over them";
   let description = [{
-    Gradients travel in messages of at most `bucket-bytes`, in the order in which the backward pass completes them; the
-    loss travels with the first. Before: `@step` with `%n = global_norm %g0, %g1`. After: beside it `@"step-ranks"`,
+    Gradients travel in messages of at most `bucket-bytes`, in the order in which the backward pass completes them; those
+    of at most `small-bytes` have messages of their own, and the loss travels with them. Before: `@step` with `%n = global_norm %g0, %g1`. After: beside it `@"step-ranks"`,
     with `%s:2 = all_reduce_start %g0, %g1 at 0` where %g1 is complete and `%r:2 = all_reduce_wait %s#0, %s#1 at 0`
     behind it; the norm and the updates now read %r. Where no update needs the norm, each follows the wait for its own
     message.
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
-                        "gradients that travel in one message, at most; a larger one travels alone">];
+                        "gradients that travel in one message, at most; a larger one travels alone">,
+                 Option<"smallBytes", "small-bytes", "int64_t", "65536", "a small gradient, at most">];
 }
 def OverlapCollectives : Llmc_Pass<"overlap-collectives"> {
   let summary = "let the rest of the backward pass run while a message is on its way";

@@ -1,7 +1,7 @@
-// RUN: llmc-opt %s -llmc-insert-collectives=bucket-bytes=48 -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: llmc-opt %s -llmc-insert-collectives='bucket-bytes=48 small-bytes=16' -split-input-file -verify-diagnostics | FileCheck %s
 
-// Gradients travel in the order in which they are computed, as many as 48 bytes hold, and the loss goes first. With clipping everything
-// reads the sums behind the last wait.
+// Gradients travel in the order in which they are computed, as many as 48 bytes hold; the small ones take the loss along. With clipping
+// everything reads the sums behind the last wait.
 llmc.variable @a "parameter" tensor<4xf32>
 llmc.variable @b "parameter" tensor<4xf32>
 llmc.variable @c "parameter" tensor<16xf32>
@@ -9,10 +9,10 @@ llmc.variable @c "parameter" tensor<16xf32>
 llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf32> {llmc.name = "z"})
     -> (tensor<f32> {llmc.name = "loss", llmc.role = "loss"}, tensor<f32> {llmc.name = "grad_norm", llmc.role = "grad_norm"}) {
   %zero = llmc.constant dense<0.0> : tensor<f32>
-  // expected-remark@+1 {{applied: message 0: 2 values, 68 bytes}}
+  // expected-remark@+1 {{applied: message 1: 3 values, 36 bytes}}
   %loss = llmc.exp %zero : tensor<f32>
+  // expected-remark@+1 {{applied: message 0: 1 values, 64 bytes}}
   %gc = llmc.neg %z : tensor<16xf32>
-  // expected-remark@+1 {{applied: message 1: 2 values, 32 bytes}}
   %gb = llmc.neg %x : tensor<4xf32>
   %ga = llmc.exp %gb : tensor<4xf32>
   %norm = llmc.global_norm %ga, %gb, %gc : (tensor<4xf32>, tensor<4xf32>, tensor<16xf32>) -> tensor<f32>
@@ -32,15 +32,15 @@ llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf3
 // CHECK-LABEL: llmc.program @"step-ranks" "step-ranks"
 // CHECK: %[[LOSS:.*]] = llmc.exp
 // CHECK: %[[GC:.*]] = llmc.neg
-// CHECK-NEXT: %[[S0:.*]]:2 = llmc.all_reduce_start %[[LOSS]], %[[GC]] at 0 : tensor<f32>, tensor<16xf32>
-// CHECK-NEXT: %[[W0:.*]]:2 = llmc.all_reduce_wait %[[S0]]#0, %[[S0]]#1 at 0
+// CHECK-NEXT: %[[S0:.*]] = llmc.all_reduce_start %[[GC]] at 0 : tensor<16xf32>
+// CHECK-NEXT: %[[W0:.*]] = llmc.all_reduce_wait %[[S0]] at 0
 // CHECK-NEXT: %[[GB:.*]] = llmc.neg
 // CHECK-NEXT: %[[GA:.*]] = llmc.exp %[[GB]]
-// CHECK-NEXT: %[[S1:.*]]:2 = llmc.all_reduce_start %[[GB]], %[[GA]] at 1
-// CHECK-NEXT: %[[W1:.*]]:2 = llmc.all_reduce_wait %[[S1]]#0, %[[S1]]#1 at 1
-// CHECK-NEXT: %[[NORM:.*]] = llmc.global_norm %[[W1]]#1, %[[W1]]#0, %[[W0]]#1
-// CHECK: llmc.sgd %{{.*}}, %[[W1]]#1 clip %[[NORM]]
-// CHECK: llmc.return %[[W0]]#0, %[[NORM]]
+// CHECK-NEXT: %[[S1:.*]]:3 = llmc.all_reduce_start %[[LOSS]], %[[GB]], %[[GA]] at 1 : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: %[[W1:.*]]:3 = llmc.all_reduce_wait %[[S1]]#0, %[[S1]]#1, %[[S1]]#2 at 1
+// CHECK-NEXT: %[[NORM:.*]] = llmc.global_norm %[[W1]]#2, %[[W1]]#1, %[[W0]] :
+// CHECK: llmc.sgd %{{.*}}, %[[W1]]#2 clip %[[NORM]]
+// CHECK: llmc.return %[[W1]]#0, %[[NORM]]
 
 // -----
 

@@ -58,6 +58,22 @@ def largest_live_sum(program, size):
     return largest
 
 
+def with_messages(program):
+    """The program's values with the parts of each message as one: it has its room from the first part's first launch on, since its parts must
+    lie one behind the other, until the last of them is read for the last time."""
+    values, messages = list(program["values"]), []
+    for number, launch in enumerate(program["launches"]):
+        if launch["kernel"] != "all_reduce_start":
+            continue
+        places = {(operand["offset"], operand["bytes"]) for operand in launch["operands"] if operand["space"] == "arena"}
+        parts = [value for value in values if (value["offset"], value["bytes"]) in places and value["first_launch"] <= number <= value["last_launch"]]
+        values = [value for value in values if value not in parts]
+        if parts:
+            messages.append(dict(name=launch["name"], bytes=sum(padded(part["bytes"]) for part in parts), offset=min(part["offset"] for part in parts),
+                                 first_launch=min(part["first_launch"] for part in parts), last_launch=max(part["last_launch"] for part in parts)))
+    return dict(program, values=values + messages)
+
+
 def padded(size):
     return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
 
