@@ -1,11 +1,10 @@
 // Statement by statement. What differs from the plain pattern (results, then operands) has a function of its own:
-// memory, branches, barriers, packing.
-#include "tests/cudasim/Operands.h"
+// branches, barriers, packing; memory has a file.
+#include "tests/cudasim/Placement.h"
 
 #include "tests/cudasim/Context.h"
 
 #include <fmt/format.h>
-#include <functional>
 
 namespace llmc::cudasim {
 
@@ -14,7 +13,7 @@ namespace {
 class BodyDecoder {
 public:
   BodyDecoder(std::span<const Token> body, const SymbolTable &symbols, Kernel &kernel)
-      : cursor(body), symbols(symbols), kernel(kernel) {}
+      : cursor(body), kernel(kernel), placement(symbols, kernel) {}
 
   Status run() {
     while (!cursor.done())
@@ -27,10 +26,6 @@ public:
   }
 
 private:
-  Error at(const std::string &problem) const {
-    return {fmt::format("PTX line {}: {}: {}", line, instructionText, problem)};
-  }
-
   Status statement() {
     const Token &first = cursor.peek();
     if (cursor.accept("{"))
@@ -62,23 +57,23 @@ private:
 
   Status instruction() {
     Instruction in;
-    line = in.line = cursor.peek().line;
-    instructionText = "@";
+    placement.line = in.line = cursor.peek().line;
+    placement.instruction = "@";
     if (cursor.accept("@")) {
       in.guard = cursor.accept("!") ? Guard::whenFalse : Guard::whenTrue;
       const Register *guard = scopes.find(cursor.next().text);
       if (!guard || !guard->isPredicate)
-        return at("a guard must be a predicate");
+        return placement.error("a guard must be a predicate");
       in.guardSlot = guard->slot;
     }
     const Token &name = cursor.next();
     if (name.kind != TokenKind::word)
-      return Error{fmt::format("PTX line {}: instruction expected, found '{}'", line, name.text)};
-    instructionText = name.text;
+      return Error{fmt::format("PTX line {}: instruction expected, found '{}'", in.line, name.text)};
+    placement.instruction = name.text;
     std::vector<Operand> operands;
     while (!cursor.accept(";")) {
       if (!operands.empty() && !cursor.accept(","))
-        return at(fmt::format("';' expected, found '{}'", cursor.peek().text));
+        return placement.error(fmt::format("';' expected, found '{}'", cursor.peek().text));
       Result<Operand> operand = parseOperand(cursor, scopes);
       if (!operand)
         return operand.error();
@@ -92,7 +87,7 @@ private:
   Status decode(Instruction &in, Mnemonic mnemonic, const std::vector<Operand> &operands) {
     const std::string &name = mnemonic.name();
     if (name == "ld" || name == "ldu" || name == "st")
-      return decodeMemory(in, mnemonic, operands);
+      return decodeMemory(placement, in, mnemonic, operands);
     if (name == "bra")
       return decodeBranch(in, mnemonic, operands);
     if (name == "ret" || name == "exit")
@@ -112,8 +107,9 @@ private:
   }
 
   Status expectNone(const Mnemonic &mnemonic, const std::vector<Operand> &operands) {
-    return operands.empty() && (mnemonic.allTaken() || Mnemonic(mnemonic).take("uni")) ? Status()
-                                                                                       : at("unknown instruction");
+    return operands.empty() && (mnemonic.allTaken() || Mnemonic(mnemonic).take("uni"))
+               ? Status()
+               : placement.error("unknown instruction");
   }
 
   Status decodeForm(Instruction &in, const Mnemonic &mnemonic, const std::vector<Operand> &operands) {
@@ -125,101 +121,28 @@ private:
       if (!rest.allTaken())
         continue;
       if (operands.size() != form->dst.size() + form->src.size())
-        return at(fmt::format("{} operands expected, {} found", form->dst.size() + form->src.size(), operands.size()));
+        return placement.error(
+            fmt::format("{} operands expected, {} found", form->dst.size() + form->src.size(), operands.size()));
       in.run = form->run;
       in.immediate = form->immediate;
       // A warp's exchange can find lanes missing.
       in.kind = family == warpForm ? InstructionKind::memory : InstructionKind::lanes;
       for (size_t i = 0; i < form->dst.size(); ++i)
-        LLMC_RETURN_IF_ERROR(placeResult(in, i, operands[i], form->dst[i], form->relaxed));
+        LLMC_RETURN_IF_ERROR(placement.placeResult(in, i, operands[i], form->dst[i]));
       for (size_t i = 0; i < form->src.size(); ++i)
-        LLMC_RETURN_IF_ERROR(placeSource(in.src[i], operands[form->dst.size() + i], form->src[i], form->relaxed));
+        LLMC_RETURN_IF_ERROR(
+            placement.placeSource(in.src[i], operands[form->dst.size() + i], form->src[i], form->relaxed));
       return {};
     }
-    return at("unknown instruction");
-  }
-
-  Status placeResult(Instruction &in, size_t index, const Operand &operand, Type type, bool relaxed) {
-    if (operand.kind == Operand::sink && operand.second.empty())
-      return at("a result is missing");
-    if (operand.kind != Operand::reg || operand.place.slot & kSpecialTag)
-      return at("a result must be a register");
-    LLMC_RETURN_IF_ERROR(checkWidth(operand.place, type, false));
-    in.dst[index] = operand.place.slot;
-    if (operand.second.empty())
-      return {};
-    const Operand &second = operand.second[0];
-    if (second.kind == Operand::sink)
-      return {};
-    if (!second.place.isPredicate || index != 0)
-      return at("the second result must be a predicate");
-    in.dst[1] = second.place.slot;
-    return {};
-  }
-
-  Status checkWidth(const Register &found, Type type, bool relaxed) {
-    if (found.isPredicate != (type == Type::pred))
-      return at("predicate where a value is expected, or the other way round");
-    uint32_t wanted = std::max(bytesOf(type), 2u), storage = wanted == 8 ? 8 : 4, have = found.bytes == 8 ? 8 : 4;
-    bool fits =
-        type == Type::pred || (relaxed ? have == storage && found.bytes >= bytesOf(type) : found.bytes == wanted);
-    return fits ? Status() : at(fmt::format("register of {} bytes where {} are expected", found.bytes, wanted));
-  }
-
-  Status placeSource(uint32_t &slot, const Operand &operand, Type type, bool relaxed) {
-    switch (operand.kind) {
-    case Operand::reg:
-      LLMC_RETURN_IF_ERROR(checkWidth(operand.place, type, relaxed));
-      slot = operand.place.slot;
-      return {};
-    case Operand::integer:
-      if (isFloat(type) && bytesOf(type) != 2 && type != Type::bf16x2 && type != Type::f16x2 && operand.value != 0)
-        return at("integer where a float is expected");
-      slot = constant(operand.value, type);
-      return {};
-    case Operand::float32:
-    case Operand::float64:
-      if (bytesOf(type) != (operand.kind == Operand::float32 ? 4 : 8))
-        return at("float of another width expected");
-      slot = constant(operand.value, type);
-      return {};
-    case Operand::symbol: {
-      auto found = symbols.find(operand.text);
-      if (found == symbols.end() || found->second.space == Space::param)
-        return at(fmt::format("unknown symbol {}", operand.text));
-      if (bytesOf(type) != 8 && found->second.space == Space::global)
-        return at("an address has 8 bytes");
-      slot = constant(found->second.address, type);
-      return {};
-    }
-    default:
-      return at("operand of an unknown kind");
-    }
-  }
-
-  /// A slot that holds a value in every lane.
-  uint32_t constant(uint64_t value, Type type) {
-    bool isPredicate = type == Type::pred;
-    uint32_t laneBytes = bytesOf(type) == 8 ? 8 : 4;
-    if (isPredicate)
-      value = value != 0 ? 0xffffffff : 0;
-    else if (bytesOf(type) < 4)
-      value &= (1u << (8 * bytesOf(type))) - 1;
-    auto [known, isNew] = constants.try_emplace({value, laneBytes}, kernel.constants.size());
-    if (isNew)
-      for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
-        auto bytes = reinterpret_cast<const std::byte *>(&value);
-        kernel.constants.insert(kernel.constants.end(), bytes, bytes + laneBytes);
-      }
-    return kConstantTag | known->second;
+    return placement.error("unknown instruction");
   }
 
   Status decodeBranch(Instruction &in, Mnemonic &mnemonic, const std::vector<Operand> &operands) {
     mnemonic.take("uni");
     if (!mnemonic.allTaken() || operands.size() != 1 || operands[0].kind != Operand::symbol)
-      return at("unknown instruction");
+      return placement.error("unknown instruction");
     in.kind = InstructionKind::branch;
-    branches.push_back({kernel.code.size(), std::string(operands[0].text), line});
+    branches.push_back({kernel.code.size(), std::string(operands[0].text), in.line});
     return {};
   }
 
@@ -227,7 +150,7 @@ private:
     mnemonic.take("cta");
     mnemonic.take("aligned");
     if (!mnemonic.take("sync") || !mnemonic.allTaken() || operand.kind != Operand::integer)
-      return at("unknown instruction");
+      return placement.error("unknown instruction");
     in.kind = InstructionKind::barrier;
     in.immediate = static_cast<int64_t>(operand.value);
     return {};
@@ -237,12 +160,12 @@ private:
     bool to = mnemonic.take("to");
     std::string_view space = mnemonic.takeOneOf({"global", "const", "shared", "local"});
     if (space.empty() || mnemonic.takeType() != Type::u64 || !mnemonic.allTaken() || operands.size() != 2)
-      return at("unknown instruction");
+      return placement.error("unknown instruction");
     auto window = static_cast<int64_t>(space == "shared" ? kSharedWindow : space == "local" ? kLocalWindow : 0);
     in.immediate = to ? -window : window;
     in.run = convertAddressHandler();
-    LLMC_RETURN_IF_ERROR(placeResult(in, 0, operands[0], Type::u64, false));
-    return placeSource(in.src[0], operands[1], Type::u64, false);
+    LLMC_RETURN_IF_ERROR(placement.placeResult(in, 0, operands[0], Type::u64));
+    return placement.placeSource(in.src[0], operands[1], Type::u64);
   }
 
   Status decodePacking(Instruction &in, Mnemonic &mnemonic, const std::vector<Operand> &operands) {
@@ -251,101 +174,20 @@ private:
     const std::vector<Operand> &pieces = operands[unpacks ? 0 : 1].elements;
     if (!mnemonic.allTaken() || pieces.size() > 4 || pieces.size() < 2 ||
         (!unpacks && operands[0].kind != Operand::reg))
-      return at("unknown instruction");
+      return placement.error("unknown instruction");
     uint32_t pieceBytes = bytesOf(type) / pieces.size();
     Type pieceType = pieceBytes == 2 ? Type::b16 : Type::b32;
     in.run = unpacks ? unpackHandler(pieceBytes, bytesOf(type)) : packHandler(pieceBytes, bytesOf(type));
     if (!in.run)
-      return at("unknown instruction");
+      return placement.error("unknown instruction");
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (unpacks && pieces[i].kind == Operand::sink)
         continue;
-      LLMC_RETURN_IF_ERROR(unpacks ? placeResult(in, i, pieces[i], pieceType, false)
-                                   : placeSource(in.src[i], pieces[i], pieceType, false));
+      LLMC_RETURN_IF_ERROR(unpacks ? placement.placeResult(in, i, pieces[i], pieceType)
+                                   : placement.placeSource(in.src[i], pieces[i], pieceType));
     }
-    return unpacks ? placeSource(in.src[0], operands[1], type, false) : placeResult(in, 0, operands[0], type, false);
-  }
-
-  Status decodeMemory(Instruction &in, Mnemonic &mnemonic, const std::vector<Operand> &operands) {
-    bool isLoad = mnemonic.name() != "st";
-    std::string_view space = mnemonic.takeOneOf({"global", "shared", "local", "const", "param"});
-    in.space = space == "global"   ? Space::global
-               : space == "shared" ? Space::shared
-               : space == "local"  ? Space::local
-               : space == "const"  ? Space::constant
-               : space == "param"  ? Space::param
-                                   : Space::generic;
-    // Hints for caches change no value.
-    mnemonic.takeOneOf({"weak", "volatile"});
-    mnemonic.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
-    mnemonic.takeOneOf(
-        {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"});
-    mnemonic.takeOneOf({"L2::64B", "L2::128B", "L2::256B"});
-    if (isLoad && in.space == Space::global)
-      mnemonic.take("nc");
-    in.numElements = mnemonic.take("v4") ? 4 : mnemonic.take("v2") ? 2 : 1;
-    Type type = mnemonic.takeType();
-    if (bytesOf(type) == 0 || !mnemonic.allTaken() || operands.size() != 2)
-      return at("unknown instruction");
-    in.elementBytes = bytesOf(type);
-    in.signExtends = isSigned(type);
-    in.kind = InstructionKind::memory;
-    in.run = isLoad ? loadHandler() : storeHandler();
-    LLMC_RETURN_IF_ERROR(decodeAddress(in, operands[isLoad ? 1 : 0]));
-    return decodeElements(in, operands[isLoad ? 0 : 1], type, isLoad);
-  }
-
-  Status decodeElements(Instruction &in, const Operand &operand, Type type, bool isLoad) {
-    bool isVector = operand.kind == Operand::vector;
-    if (isVector ? operand.elements.size() != in.numElements : in.numElements != 1)
-      return at(fmt::format("{} elements expected", in.numElements));
-    in.laneBytes = 0;
-    for (size_t i = 0; i < in.numElements; ++i) {
-      const Operand &element = isVector ? operand.elements[i] : operand;
-      if (element.kind == Operand::sink && isLoad)
-        continue;
-      uint32_t bytes = std::max<uint32_t>(in.elementBytes, 2);
-      if (element.kind == Operand::reg) {
-        if (element.place.isPredicate || element.place.bytes < in.elementBytes)
-          return at("a register too narrow for its element");
-        bytes = element.place.bytes;
-        in.dst[i] = element.place.slot;
-      } else if (isLoad) {
-        return at("a result must be a register");
-      } else {
-        LLMC_RETURN_IF_ERROR(placeSource(in.dst[i], element, type, false));
-      }
-      if (in.laneBytes != 0 && in.laneBytes != bytes)
-        return at("registers of one width expected");
-      in.laneBytes = bytes;
-    }
-    return {};
-  }
-
-  Status decodeAddress(Instruction &in, const Operand &operand) {
-    if (operand.kind != Operand::address)
-      return at("an address in brackets expected");
-    in.immediate = static_cast<int64_t>(operand.value);
-    if (in.space == Space::param) {
-      auto found = symbols.find(operand.text);
-      if (operand.hasBaseRegister || found == symbols.end() || found->second.space != Space::param)
-        return at("the name of a parameter expected");
-      uint64_t bytes = uint64_t(in.elementBytes) * in.numElements;
-      if (operand.value > found->second.bytes || bytes > found->second.bytes - operand.value)
-        return at("reads beyond the parameter");
-      in.immediate += static_cast<int64_t>(found->second.address);
-      in.run = loadParameterHandler();
-      return {};
-    }
-    if (operand.hasBaseRegister) {
-      if (operand.place.bytes != 8 && operand.place.bytes != 4)
-        return at("an address register has 8 or 4 bytes");
-      in.addressBytes = operand.place.bytes;
-      in.src[0] = operand.place.slot;
-      return {};
-    }
-    Operand base{.kind = operand.text.empty() ? Operand::integer : Operand::symbol, .text = operand.text};
-    return placeSource(in.src[0], base, Type::u64, false);
+    return unpacks ? placement.placeSource(in.src[0], operands[1], type)
+                   : placement.placeResult(in, 0, operands[0], type);
   }
 
   Status resolveBranches() {
@@ -385,14 +227,11 @@ private:
     uint32_t line;
   };
   TokenCursor cursor;
-  const SymbolTable &symbols;
   Kernel &kernel;
   RegisterScopes scopes;
   std::map<std::string, size_t, std::less<>> labels;
   std::vector<Branch> branches;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants;
-  uint32_t line = 0;
-  std::string instructionText;
+  Placement placement;
 };
 
 } // namespace

@@ -3,9 +3,11 @@
 #include "tests/cudasim/Launch.h"
 #include "tests/cudasim/Context.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <numeric>
 #include <random>
 
 namespace llmc::cudasim {
@@ -85,7 +87,7 @@ private:
   void makeRegisters(Warp &warp, size_t index) {
     size_t bytes = (kernel.fileBytes + 127) / 64 * 64;
     warp.registers.reset(static_cast<std::byte *>(std::aligned_alloc(64, bytes)));
-    std::memcpy(warp.registers.get() + kSpecialBytes, kernel.constants.data(), kernel.constants.size());
+    std::copy(kernel.constants.begin(), kernel.constants.end(), warp.registers.get() + kSpecialBytes);
     for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
       uint32_t thread = index * kWarpLanes + lane;
       special(warp, Special::tidX)[lane] = thread % shape.block[0];

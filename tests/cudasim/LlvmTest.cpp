@@ -145,5 +145,22 @@ TEST(CudaSimLlvm, bf16AndIntegers) {
   }
 }
 
+TEST(CudaSimLlvm, damagedTextNeverCrashes) {
+  std::string text = LlvmKernels::textOf("LlvmKernels.ptx");
+  size_t refused = 0;
+  for (size_t length = 0; length < text.size(); length += 61) {
+    Memory memory;
+    refused += !Module::load(std::string_view(text).substr(0, length), memory);
+  }
+  EXPECT_GT(refused, text.size() / 61 / 2);
+  for (size_t at = 0; at < text.size(); at += 17) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>("%{;0.\n\""[at % 7]);
+    Memory memory;
+    Result<Module> loaded = Module::load(damaged, memory);
+    EXPECT_TRUE(loaded || !loaded.error().message.empty());
+  }
+}
+
 } // namespace
 } // namespace llmc::cudasim

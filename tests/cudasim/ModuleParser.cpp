@@ -110,7 +110,7 @@ private:
     // Like the driver: what has no initial value is zero.
     Allocation &made = *memory.find(address);
     std::memset(made.data, 0, variable->bytes);
-    std::memcpy(made.data, variable->initial.data(), variable->initial.size());
+    std::copy(variable->initial.begin(), variable->initial.end(), made.data);
     made.shadow.markInitialized(0, variable->bytes);
     made.isConstant = isConstant;
     module.variables[variable->name] = {address, variable->bytes};

@@ -21,6 +21,8 @@ public:
   /// Device memory that holds these values.
   template <typename T> uint64_t upload(const std::vector<T> &values) {
     uint64_t address = memory.allocate(values.size() * sizeof(T), "buffer" + std::to_string(++numBuffers));
+    if (values.empty())
+      return address;
     std::memcpy(memory.pointer(address), values.data(), values.size() * sizeof(T));
     memory.find(address)->shadow.markInitialized(0, values.size() * sizeof(T));
     return address;
