@@ -14,11 +14,11 @@ struct GemmCase {
   cublasOperation_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
   cudaDataType_t type = CUDA_R_32F, resultType = CUDA_R_32F;
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   float alpha = 1, beta = 0;
   int64_t extraLd = 0;
   int32_t batchCount = 1;
-  cublasLtOrder_t order = CUBLASLT_ORDER_COL;
+  int32_t order = CUBLASLT_ORDER_COL;
   CUdeviceptr a = 0, b = 0, d = 0, bias = 0, aux = 0, workspace = 0;
   int64_t auxLd = 8;
   uint64_t workspaceBytes = 0;

@@ -79,13 +79,13 @@ double geluGradient(double x) {
 
 /// The epilogue's vector as a matrix of one column, and its auxiliary matrix.
 MatrixLayout biasLayout(const MatmulProblem &p) {
-  cudaDataType_t type = p.operation.biasType == static_cast<cudaDataType_t>(-1) ? p.d.type : p.operation.biasType;
+  cudaDataType_t type = p.operation.biasType == -1 ? p.d.type : static_cast<cudaDataType_t>(p.operation.biasType);
   uint64_t length = p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADB ? p.n() : p.m();
   return {.type = type, .rows = length, .cols = 1, .ld = static_cast<int64_t>(length)};
 }
 
 MatrixLayout auxLayout(const MatmulProblem &p) {
-  cudaDataType_t type = p.operation.auxType == static_cast<cudaDataType_t>(-1) ? p.d.type : p.operation.auxType;
+  cudaDataType_t type = p.operation.auxType == -1 ? p.d.type : static_cast<cudaDataType_t>(p.operation.auxType);
   return {.type = type, .rows = p.m(), .cols = p.n(), .ld = p.operation.auxLd};
 }
 

@@ -14,7 +14,8 @@ struct MatrixLayout {
   uint64_t rows = 0;
   uint64_t cols = 0;
   int64_t ld = 0;
-  cublasLtOrder_t order = CUBLASLT_ORDER_COL;
+  /// As numbers, here and below: an attribute may hold one that its enumeration does not know.
+  int32_t order = CUBLASLT_ORDER_COL;
   int32_t batchCount = 1;
   int64_t batchStride = 0;
 
@@ -30,14 +31,15 @@ struct MatrixLayout {
 struct MatmulOperation {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cudaDataType_t scale = CUDA_R_32F;
-  cublasOperation_t transA = CUBLAS_OP_N;
-  cublasOperation_t transB = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  int32_t transA = CUBLAS_OP_N;
+  int32_t transB = CUBLAS_OP_N;
+  int32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   uint64_t bias = 0;
-  cudaDataType_t biasType = static_cast<cudaDataType_t>(-1);
+  /// -1: as D.
+  int32_t biasType = -1;
   uint64_t aux = 0;
   int64_t auxLd = 0;
-  cudaDataType_t auxType = static_cast<cudaDataType_t>(-1);
+  int32_t auxType = -1;
   int32_t smCountTarget = 0;
 
   bool has(int bit) const { return (epilogue & bit) != 0; }

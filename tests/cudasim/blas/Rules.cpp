@@ -15,7 +15,7 @@ std::string layoutProblem(const char *name, const MatrixLayout &layout) {
   if (layout.rows == 0 || layout.cols == 0)
     return fmt::format("{} is empty", name);
   if (layout.order != CUBLASLT_ORDER_COL && layout.order != CUBLASLT_ORDER_ROW)
-    return fmt::format("{} has order {}", name, static_cast<int>(layout.order));
+    return fmt::format("{} has order {}", name, layout.order);
   uint64_t least = layout.isColumnMajor() ? layout.rows : layout.cols;
   if (layout.ld < 0 || static_cast<uint64_t>(layout.ld) < least)
     return fmt::format("{} has leading dimension {}, at least {} is needed", name, layout.ld, least);
@@ -71,13 +71,17 @@ std::string epilogueProblem(const MatmulProblem &p) {
   case CUBLASLT_EPILOGUE_BGRADB:
     break;
   default:
-    return fmt::format("epilogue {}", static_cast<int>(operation.epilogue));
+    return fmt::format("epilogue {}", operation.epilogue);
   }
   if (!p.d.isColumnMajor())
     return "an epilogue needs a column-major D";
   if (operation.usesAux() && (operation.auxLd < static_cast<int64_t>(p.m()) || operation.auxLd % 8 != 0))
     return fmt::format("the epilogue's auxiliary leading dimension is {}, a multiple of 8 of at least {} is needed",
                        operation.auxLd, p.m());
+  auto isKnown = [](int32_t type) { return type == -1 || type == CUDA_R_32F || type == CUDA_R_16BF; };
+  if (!isKnown(operation.biasType) || !isKnown(operation.auxType))
+    return fmt::format("the epilogue's bias has type {}, its auxiliary matrix {}", operation.biasType,
+                       operation.auxType);
   if (p.d.batchCount > 1)
     return "an epilogue with several batches";
   return "";

@@ -33,7 +33,7 @@ TEST(CudaSimBlasRules, eachMistakeIsRefusedInWords) {
        [](GemmCase &g) { g.compute = CUBLAS_COMPUTE_32F_FAST_TF32, g.type = CUDA_R_16BF; }},
       {"f32 operands give an f32 result", [](GemmCase &g) { g.resultType = CUDA_R_16BF; }},
       {"compute type", [](GemmCase &g) { g.compute = CUBLAS_COMPUTE_64F; }},
-      {"epilogue 9999", [](GemmCase &g) { g.epilogue = static_cast<cublasLtEpilogue_t>(9999); }},
+      {"epilogue 9999", [](GemmCase &g) { g.epilogue = 9999; }},
       {"the epilogue's bias pointer is missing", [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_BIAS, g.bias = 0; }},
       {"the epilogue's bias pointer is missing",
        [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_BGRADB, g.bias = 0; }},
@@ -41,6 +41,10 @@ TEST(CudaSimBlasRules, eachMistakeIsRefusedInWords) {
       {"auxiliary pointer is missing or not aligned",
        [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_DGELU, g.aux += 4; }},
       {"auxiliary leading dimension is 5", [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_DGELU, g.auxLd = 5; }},
+      {"the epilogue's bias has type 2", [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_BIAS; },
+       [](BlasBench &bench, cublasLtMatrixLayout_t *, cublasLtMatmulDesc_t operation) {
+         bench.set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16F);
+       }},
       {"an epilogue needs a column-major D",
        [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_BIAS, g.order = CUBLASLT_ORDER_ROW; }},
       {"an epilogue with several batches", [](GemmCase &g) { g.epilogue = CUBLASLT_EPILOGUE_BIAS, g.batchCount = 2; }},
