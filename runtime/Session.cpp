@@ -1,9 +1,8 @@
-// Opening in the order choose, allocate, load, prepare; nothing is allocated afterwards.
+// Opening in the order choose, load, prepare; nothing is allocated afterwards.
 #include "runtime/Session.h"
 
 #include "runtime/PieceRuns.h"
 #include "runtime/PlanFormat.h"
-#include "runtime/StateLoader.h"
 
 #include <algorithm>
 #include <bit>
@@ -35,16 +34,6 @@ Result<double> lossScale(const RankExchange::Contribution &total, bool lossIsTok
   return 1.0 / static_cast<double>(total.labels);
 }
 
-/// True when a launch of the program has this buffer among its operands.
-static bool refersTo(const Program &program, const BufferRef &buffer) {
-  for (const Launch &launch : program.launches)
-    for (const BufferRef &operand : launch.operands)
-      if (operand.space == buffer.space && operand.offset < buffer.offset + std::max<uint64_t>(buffer.bytes, 1) &&
-          buffer.offset < operand.offset + std::max<uint64_t>(operand.bytes, 1))
-        return true;
-  return false;
-}
-
 static const StateEntry *findOutput(const Plan &plan, const char *role) {
   for (const StateEntry &entry : plan.state)
     if (entry.kind == StateKind::output && entry.role == role)
@@ -52,87 +41,47 @@ static const StateEntry *findOutput(const Plan &plan, const char *role) {
   return nullptr;
 }
 
-const Program *Session::find(ProgramKind kind) const {
-  for (const Program &program : chosen->programs)
-    if (program.kind == kind)
-      return &program;
-  return nullptr;
-}
-
-Status Session::use(ProgramKind kind) {
-  const Program *program = find(kind);
-  if (!program) {
-    std::string names;
-    for (const Program &other : chosen->programs)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", programKindName(other.kind));
-    return Error{fmt::format("the plan has no program '{}' for {} {}; it has: {}", programKindName(kind),
-                             chosen->target, chosen->isa, names)};
-  }
-  used[static_cast<size_t>(kind)] = program;
-  return {};
-}
-
 /// The programs of a run: the one with the least memory that does what the flags ask.
 Status Session::choose(const SessionOptions &options) {
-  Result<size_t> index = device.pickTarget(plan());
-  LLMC_RETURN_IF_ERROR(index);
-  chosen = &plan().targets.at(*index);
+  LLMC_RETURN_IF_ERROR(loaded.choose());
   if (options.needsForward)
-    LLMC_RETURN_IF_ERROR(use(ProgramKind::forward));
+    LLMC_RETURN_IF_ERROR(loaded.use(ProgramKind::forward));
   if (options.needsGradients)
-    LLMC_RETURN_IF_ERROR(use(ProgramKind::accumulate));
+    LLMC_RETURN_IF_ERROR(loaded.use(ProgramKind::accumulate));
   programNames = programKindName(ProgramKind::forward);
   if (!options.trains)
     return {};
   bool ranks = exchange.worldSize() > 1;
   ProgramKind stepFused = ranks ? ProgramKind::stepFusedRanks : ProgramKind::stepFused;
   ProgramKind step = ranks ? ProgramKind::stepRanks : ProgramKind::step;
-  if (options.microBatches == 1 && !options.clips && find(stepFused))
+  if (options.microBatches == 1 && !options.clips && loaded.find(stepFused))
     stepKind = stepFused;
-  else if (options.microBatches == 1 && find(step))
+  else if (options.microBatches == 1 && loaded.find(step))
     stepKind = step;
   else
     accumulates = true;
   if (!accumulates) {
     programNames = programKindName(stepKind);
-    return use(stepKind);
+    return loaded.use(stepKind);
   }
   stepKind = ranks ? ProgramKind::updateRanks : ProgramKind::update;
-  LLMC_RETURN_IF_ERROR(use(ProgramKind::accumulate));
-  LLMC_RETURN_IF_ERROR(use(stepKind));
+  LLMC_RETURN_IF_ERROR(loaded.use(ProgramKind::accumulate));
+  LLMC_RETURN_IF_ERROR(loaded.use(stepKind));
   programNames = fmt::format("{} + {}", programKindName(ProgramKind::accumulate), programKindName(stepKind));
   return {};
 }
 
-Status Session::allocate() {
-  bool usesGradients = false;
-  for (const Program *program : used)
-    if (program) {
-      arena = std::max(arena, program->arenaBytes);
-      usesGradients = usesGradients || refersTo(*program, {Space::gradients, 0, plan().gradientBytes});
-    }
-  auto allocateSpace = [&](uint64_t bytes, const char *what, std::byte *&space) -> Status {
-    Result<std::byte *> memory = device.allocate(bytes, what);
-    LLMC_RETURN_IF_ERROR(memory);
-    space = *memory;
-    return {};
-  };
-  LLMC_RETURN_IF_ERROR(allocateSpace(plan().stateBytes, "state", spaces.state));
-  LLMC_RETURN_IF_ERROR(allocateSpace(usesGradients ? plan().gradientBytes : 0, "gradients", spaces.gradients));
-  return allocateSpace(arena, "arena", spaces.arena);
-}
-
 Status Session::prepare() {
-  LLMC_RETURN_IF_ERROR(device.loadCode(*chosen, file.code(*chosen)));
   size_t maxLaunches = 0;
   for (size_t i = 0; i < kNumProgramKinds; ++i) {
-    if (!used[i])
+    const Program *used = loaded.used(static_cast<ProgramKind>(i));
+    if (!used)
       continue;
-    Result<std::unique_ptr<PreparedProgram>> program = device.prepare(*used[i], spaces, comm);
+    Result<std::unique_ptr<PreparedProgram>> program = device.prepare(*used, loaded.spaces(), comm);
     if (!program)
-      return inContext(fmt::format("program {}", programKindName(used[i]->kind)), program.error());
+      return inContext(fmt::format("program {}", programKindName(used->kind)), program.error());
     prepared[i] = std::move(*program);
-    maxLaunches = std::max(maxLaunches, used[i]->launches.size());
+    maxLaunches = std::max(maxLaunches, used->launches.size());
   }
   launchMs.resize(maxLaunches);
   return {};
@@ -145,18 +94,9 @@ Result<std::unique_ptr<Session>> Session::open(const PlanFile &file, DeviceApi &
   session->gradNorm = findOutput(plan, "grad_norm");
   if (!session->loss)
     return Error{file.path() + ": the plan computes no loss"};
-  for (const StateEntry &entry : plan.state) {
-    if (entry.kind == StateKind::input)
-      session->inputs.push_back(&entry);
-    for (size_t i = 0; entry.kind == StateKind::scalar && i < kScalarNames.size(); ++i)
-      if (entry.name == kScalarNames[i])
-        session->scalars[i] = &entry;
-  }
   if (Status status = session->choose(options); !status)
     return inContext(file.path(), status.error());
-  if (Status status = session->allocate(); !status)
-    return inContext(file.path(), status.error());
-  LLMC_RETURN_IF_ERROR(loadWeights(file, device, session->spaces.state, options.threads));
+  LLMC_RETURN_IF_ERROR(session->loaded.load(options.threads));
   if (Status status = session->prepare(); !status)
     return inContext(file.path(), status.error());
   if (session->exchange.worldSize() > 1) {
@@ -165,14 +105,6 @@ Result<std::unique_ptr<Session>> Session::open(const PlanFile &file, DeviceApi &
     LLMC_RETURN_IF_ERROR(session->exchange.requireSame(*hash, "initial weights"));
   }
   return session;
-}
-
-Session::~Session() {
-  for (auto &program : prepared)
-    program.reset();
-  for (std::byte *space : {spaces.arena, spaces.gradients, spaces.state})
-    if (space)
-      device.release(space);
 }
 
 std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hyper, double lossScale, int64_t number,
@@ -198,24 +130,17 @@ std::array<uint32_t, kScalarNames.size()> scalarBits(const HyperParameters &hype
 /// Micro-batches are numbered over all ranks in the order in which they are dealt, so that dropout masks differ between
 /// ranks, and are the same however many ranks share the micro-batches of a step.
 Status Session::load(const Batch &batch, const StepNumbers &numbers, const HyperParameters &hyper, size_t micro) {
-  assert(batch.inputs.size() == inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    LLMC_RETURN_IF_ERROR(device.copyIn(spaces.state + inputs[i]->buffer.offset, batch.inputs[i]));
+  LLMC_RETURN_IF_ERROR(loaded.storeInputs(batch));
   int64_t inStep = static_cast<int64_t>(micro) * exchange.worldSize() + exchange.rank();
-  auto values =
-      scalarBits(hyper, numbers.lossScale, numbers.number, (numbers.number - 1) * numbers.microBatches + inStep + 1);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (scalars[i])
-      LLMC_RETURN_IF_ERROR(
-          device.copyIn(spaces.state + scalars[i]->buffer.offset, std::as_bytes(std::span(&values[i], 1))));
-  return {};
+  return loaded.storeScalars(
+      scalarBits(hyper, numbers.lossScale, numbers.number, (numbers.number - 1) * numbers.microBatches + inStep + 1));
 }
 
 Status Session::run(ProgramKind kind) {
   PreparedProgram &program = *prepared[static_cast<size_t>(kind)];
   if (!observer)
     return program.run();
-  const Program &launches = *used[static_cast<size_t>(kind)];
+  const Program &launches = *loaded.used(kind);
   std::span<double> times(launchMs.data(), launches.launches.size());
   LLMC_RETURN_IF_ERROR(program.runProfiled(times));
   observer->record(launches, times);
@@ -229,7 +154,7 @@ Result<double> Session::readScalar(const StateEntry *entry) const {
 }
 
 Status Session::read(const StateEntry &entry, uint64_t offset, std::span<std::byte> dst) const {
-  const std::byte *space = entry.buffer.space == Space::arena ? spaces.arena : spaces.state;
+  const std::byte *space = entry.buffer.space == Space::arena ? loaded.spaces().arena : loaded.spaces().state;
   assert((space || dst.empty()) && offset + dst.size() <= entry.buffer.bytes);
   return forEachRun(entry.rows, elementBytes(entry.type), offset, dst.size(), [&](const PieceRun &run) {
     return device.copyOut(dst.subspan(run.value - offset, run.bytes), space + entry.buffer.offset + run.memory);
@@ -237,10 +162,10 @@ Status Session::read(const StateEntry &entry, uint64_t offset, std::span<std::by
 }
 
 Status Session::readGradient(const StateEntry &parameter, uint64_t offset, std::span<std::byte> dst) const {
-  assert(spaces.gradients && offset + dst.size() <= parameter.gradient.bytes);
+  assert(loaded.spaces().gradients && offset + dst.size() <= parameter.gradient.bytes);
   return forEachRun(parameter.rows, sizeof(float), offset, dst.size(), [&](const PieceRun &run) {
     return device.copyOut(dst.subspan(run.value - offset, run.bytes),
-                          spaces.gradients + parameter.gradient.offset + run.memory);
+                          loaded.spaces().gradients + parameter.gradient.offset + run.memory);
   });
 }
 
@@ -271,7 +196,7 @@ Result<double> Session::runAll(ProgramKind kind, std::span<const Batch> batches,
 /// Sums the micro-batches' gradients from zero; the loss of all ranks.
 Result<double> Session::accumulate(std::span<const Batch> batches, const StepNumbers &numbers,
                                    const HyperParameters &hyper) {
-  LLMC_RETURN_IF_ERROR(device.zero(spaces.gradients, gradientBytes()));
+  LLMC_RETURN_IF_ERROR(device.zero(loaded.spaces().gradients, gradientBytes()));
   Result<double> mine = runAll(ProgramKind::accumulate, batches, numbers, hyper);
   LLMC_RETURN_IF_ERROR(mine);
   return exchange.sum(*mine, "loss");
@@ -289,9 +214,8 @@ Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number,
   if (accumulates)
     LLMC_RETURN_IF_ERROR(run(stepKind));
   result.loss = *value;
-  size_t last = static_cast<size_t>(stepKind);
   result.comm = exchange.takeTimes();
-  if (gradNorm && refersTo(*used[last], gradNorm->buffer)) {
+  if (gradNorm && refersTo(*loaded.used(stepKind), gradNorm->buffer)) {
     Result<double> norm = readScalar(gradNorm);
     LLMC_RETURN_IF_ERROR(norm);
     result.gradNorm = *norm;
@@ -313,7 +237,7 @@ Status Session::gradients(std::span<const Batch> batches, int64_t number, const 
   Result<StepNumbers> numbers = agree(batches, number, tokens);
   LLMC_RETURN_IF_ERROR(numbers);
   LLMC_RETURN_IF_ERROR(accumulate(batches, *numbers, hyper));
-  return exchange.sum(std::span(spaces.gradients, gradientBytes()), "gradients");
+  return exchange.sum(std::span(loaded.spaces().gradients, gradientBytes()), "gradients");
 }
 
 Result<uint64_t> Session::weightsHash() const {
@@ -332,7 +256,7 @@ Result<uint64_t> Session::weightsHash() const {
 
 std::vector<const StateEntry *> Session::outputs() const {
   std::vector<const StateEntry *> found;
-  const Program *forward = used[static_cast<size_t>(ProgramKind::forward)];
+  const Program *forward = loaded.used(ProgramKind::forward);
   for (const StateEntry &entry : plan().state)
     if (forward && entry.kind == StateKind::output && refersTo(*forward, entry.buffer))
       found.push_back(&entry);

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "runtime/Batch.h"
-#include "runtime/Device.h"
-#include "runtime/PlanFile.h"
+#include "runtime/LoadedPlan.h"
 #include "runtime/RankExchange.h"
 
 #include <array>
@@ -52,7 +51,6 @@ public:
   /// Opens the plan on the device; both must outlive the session. Errors name the plan's path. Fails where ranks start
   /// with different weights.
   static Result<std::unique_ptr<Session>> open(const PlanFile &file, DeviceApi &device, const SessionOptions &options);
-  ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
@@ -77,13 +75,13 @@ public:
   std::vector<const StateEntry *> outputs() const;
 
   const Plan &plan() const { return file.plan(); }
-  const TargetPrograms &target() const { return *chosen; }
+  const TargetPrograms &target() const { return loaded.target(); }
   /// "step-fused", "accumulate + update", ...: what step() runs, or "forward".
   const std::string &programs() const { return programNames; }
   uint64_t stateBytes() const { return plan().stateBytes; }
-  uint64_t gradientBytes() const { return spaces.gradients ? plan().gradientBytes : 0; }
+  uint64_t gradientBytes() const { return loaded.spaces().gradients ? plan().gradientBytes : 0; }
   /// The largest arena of the programs made ready.
-  uint64_t arenaBytes() const { return arena; }
+  uint64_t arenaBytes() const { return loaded.arenaBytes(); }
 
   /// From now on every program runs launch by launch under the observer, which must outlive the session; null: no more.
   void observe(LaunchObserver *newObserver) { observer = newObserver; }
@@ -96,12 +94,9 @@ private:
     int64_t microBatches = 1; ///< of all ranks
   };
   Session(const PlanFile &file, DeviceApi &device, CommApi *comm)
-      : file(file), device(device), comm(comm), exchange(comm) {}
+      : file(file), device(device), comm(comm), exchange(comm), loaded(file, device) {}
   Status choose(const SessionOptions &options);
-  Status allocate();
   Status prepare();
-  const Program *find(ProgramKind kind) const;
-  Status use(ProgramKind kind);
   Status load(const Batch &batch, const StepNumbers &numbers, const HyperParameters &hyper, size_t micro);
   Status run(ProgramKind kind);
   Result<StepNumbers> agree(std::span<const Batch> batches, int64_t number, int64_t &tokens);
@@ -114,16 +109,11 @@ private:
   DeviceApi &device;
   CommApi *comm;
   RankExchange exchange;
-  const TargetPrograms *chosen = nullptr;
+  LoadedPlan loaded; ///< before what is prepared on it
   bool accumulates = false;
   ProgramKind stepKind = ProgramKind::step; ///< when not accumulating; else what runs after the micro-batches
   std::string programNames;
-  std::array<const Program *, kNumProgramKinds> used = {};
   std::array<std::unique_ptr<PreparedProgram>, kNumProgramKinds> prepared;
-  DeviceSpaces spaces;
-  uint64_t arena = 0;
-  std::vector<const StateEntry *> inputs;
-  std::array<const StateEntry *, kScalarNames.size()> scalars = {};
   const StateEntry *loss = nullptr, *gradNorm = nullptr;
   std::vector<double> launchMs;
   LaunchObserver *observer = nullptr;

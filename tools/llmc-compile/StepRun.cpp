@@ -4,7 +4,6 @@
 #include "backend/cpu/CpuDevice.h"
 #include "runtime/ElementConvert.h"
 #include "runtime/FixedInputs.h"
-#include "runtime/StateLoader.h"
 #include "tools/Threads.h"
 
 #include <filesystem>
@@ -20,38 +19,19 @@ static Result<PlanFile> openedOnce(const std::string &path, const EmittedPlan &e
   return file;
 }
 
-StepRun::StepRun(PlanFile opened) : file(std::move(opened)), device(makeCpuDevice(defaultThreads())) {}
+StepRun::StepRun(PlanFile opened)
+    : file(std::move(opened)), device(makeCpuDevice(defaultThreads())), loaded(file, *device) {}
 
 Result<std::unique_ptr<StepRun>> StepRun::open(const std::string &path, const EmittedPlan &emitted,
                                                const std::string &inputsPath) {
   Result<PlanFile> opened = openedOnce(path, emitted);
   LLMC_RETURN_IF_ERROR(opened);
   std::unique_ptr<StepRun> run(new StepRun(std::move(*opened)));
-  const Plan &plan = run->file.plan();
-  Result<size_t> index = run->device->pickTarget(plan);
-  LLMC_RETURN_IF_ERROR(index);
-  run->target = &plan.targets[*index];
-  for (const Program &program : run->target->programs)
-    if (program.kind == ProgramKind::step)
-      run->step = &program;
-  assert(run->step);
-  auto allocate = [&](uint64_t bytes, const char *what, std::byte *&space) -> Status {
-    Result<std::byte *> memory = run->device->allocate(bytes, what);
-    LLMC_RETURN_IF_ERROR(memory);
-    space = *memory;
-    return {};
-  };
-  LLMC_RETURN_IF_ERROR(allocate(plan.stateBytes, "state", run->spaces.state));
-  LLMC_RETURN_IF_ERROR(allocate(plan.gradientBytes, "gradients", run->spaces.gradients));
-  LLMC_RETURN_IF_ERROR(allocate(run->step->arenaBytes, "arena", run->spaces.arena));
-  LLMC_RETURN_IF_ERROR(run->device->loadCode(*run->target, run->file.code(*run->target)));
-  LLMC_RETURN_IF_ERROR(loadWeights(run->file, *run->device, run->spaces.state, defaultThreads()));
+  LLMC_RETURN_IF_ERROR(run->loaded.choose());
+  LLMC_RETURN_IF_ERROR(run->loaded.use(ProgramKind::step));
+  LLMC_RETURN_IF_ERROR(run->loaded.load(defaultThreads()));
   LLMC_RETURN_IF_ERROR(run->loadBatch(inputsPath));
   return run;
-}
-
-Status StepRun::store(const StateEntry &entry, std::span<const std::byte> bytes) {
-  return device->copyIn(spaces.state + entry.buffer.offset, bytes);
 }
 
 Status StepRun::loadBatch(const std::string &inputsPath) {
@@ -62,32 +42,27 @@ Status StepRun::loadBatch(const std::string &inputsPath) {
   LLMC_RETURN_IF_ERROR(fixed);
   Batch batch = makeBatch(*map);
   LLMC_RETURN_IF_ERROR(fixed->fill(0, 0, batch));
-  for (size_t i = 0; i < batch.inputs.size(); ++i)
-    LLMC_RETURN_IF_ERROR(store(*map->inputs[i], batch.inputs[i]));
+  LLMC_RETURN_IF_ERROR(loaded.storeInputs(batch));
   RankExchange::Contribution whole{.microBatches = 1, .tokens = batch.numTokens, .labels = batch.numLabels.value_or(0)};
   whole.microBatchesWithoutLabels = batch.numLabels ? 0 : 1;
   Result<double> scale = lossScale(whole, plan.lossIsTokenMean);
   if (!scale)
     return inContext(inputsPath, scale.error());
-  auto values = scalarBits(kCheckedStep, *scale, 1, 1);
-  for (const StateEntry &entry : plan.state)
-    for (size_t i = 0; entry.kind == StateKind::scalar && i < kScalarNames.size(); ++i)
-      if (entry.name == kScalarNames[i])
-        LLMC_RETURN_IF_ERROR(store(entry, std::as_bytes(std::span(&values[i], 1))));
-  return {};
+  return loaded.storeScalars(scalarBits(kCheckedStep, *scale, 1, 1));
 }
 
 Status StepRun::run(size_t launch) {
   Program one;
-  one.kind = step->kind;
-  one.arenaBytes = step->arenaBytes;
-  one.launches = {step->launches[launch]};
-  Result<std::unique_ptr<PreparedProgram>> prepared = device->prepare(one, spaces, nullptr);
+  one.kind = program().kind;
+  one.arenaBytes = program().arenaBytes;
+  one.launches = {program().launches[launch]};
+  Result<std::unique_ptr<PreparedProgram>> prepared = device->prepare(one, loaded.spaces(), nullptr);
   LLMC_RETURN_IF_ERROR(prepared);
   return (*prepared)->run();
 }
 
 std::vector<float> StepRun::read(const BufferRef &buffer, bool isBf16) const {
+  const DeviceSpaces &spaces = loaded.spaces();
   const std::byte *space = buffer.space == Space::state       ? spaces.state
                            : buffer.space == Space::gradients ? spaces.gradients
                                                               : spaces.arena;

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "backend/PlanEmitter.h"
-#include "runtime/Device.h"
-#include "runtime/PlanFile.h"
 #include "runtime/Session.h"
 
 namespace llmc {
@@ -20,9 +18,9 @@ public:
   static Result<std::unique_ptr<StepRun>> open(const std::string &path, const EmittedPlan &emitted,
                                                const std::string &inputsPath);
 
-  const Program &program() const { return *step; }
+  const Program &program() const { return *loaded.used(ProgramKind::step); }
   /// The level at which it runs.
-  const std::string &isa() const { return target->isa; }
+  const std::string &isa() const { return loaded.target().isa; }
   /// Runs one launch; launches are to be run in order.
   Status run(size_t launch);
   /// A buffer as f32, of f32 or bf16.
@@ -31,13 +29,10 @@ public:
 private:
   explicit StepRun(PlanFile file);
   Status loadBatch(const std::string &inputsPath);
-  Status store(const StateEntry &entry, std::span<const std::byte> bytes);
 
   PlanFile file;
   std::unique_ptr<DeviceApi> device;
-  const TargetPrograms *target = nullptr;
-  const Program *step = nullptr;
-  DeviceSpaces spaces;
+  LoadedPlan loaded; ///< after the file and the device
 };
 
 } // namespace llmc
