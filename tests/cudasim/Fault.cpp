@@ -37,6 +37,8 @@ const char *nameOf(FaultKind kind) {
     return "does not end";
   case FaultKind::hostOverwrite:
     return "host memory changed while a copy waited";
+  case FaultKind::collectiveMismatch:
+    return "ranks call different collectives";
   }
   return "fault";
 }

@@ -24,6 +24,7 @@ enum class FaultKind {
   trap,
   endless,
   hostOverwrite,
+  collectiveMismatch,
 };
 
 /// The name of a kind as reports spell it.

@@ -283,7 +283,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                                  problemOf(*problem, pointers, alignments)})
     if (!why.empty())
       return refuse(why);
-  simulator()->enqueue(*stream, "cublasLtMatmul", [=, problem = *problem](Simulator &sim) -> Scheduler::Run {
+  simulator()->enqueue(*stream, "cublasLtMatmul", [=, problem = *problem](Simulator &sim) -> Work {
     uint64_t number = sim.numSubmitted++;
     return [=, &sim](const LaunchOrder &order) {
       Simulator::Liveness live = sim.livenessOf("cublasLtMatmul", number, {});

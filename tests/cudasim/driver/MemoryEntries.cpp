@@ -28,7 +28,7 @@ size_t hashOf(const void *data, size_t bytes) {
 
 /// Host to device. Pinned memory is read when the copy runs and must not change until then; other memory is read now.
 Submit copyIn(CUdeviceptr dst, const void *src, size_t bytes) {
-  return [=](Simulator &sim) -> Scheduler::Run {
+  return [=](Simulator &sim) -> Work {
     bool pinned = isPinned(sim, src, bytes);
     size_t hash = pinned ? hashOf(src, bytes) : 0;
     auto snapshot = std::make_shared<std::vector<std::byte>>();
@@ -54,7 +54,7 @@ Submit copyIn(CUdeviceptr dst, const void *src, size_t bytes) {
 
 /// Device to host. Until the copy has run the host finds a pattern there.
 Submit copyOut(void *dst, CUdeviceptr src, size_t bytes) {
-  return [=](Simulator &sim) -> Scheduler::Run {
+  return [=](Simulator &sim) -> Work {
     std::memset(dst, 0xcb, bytes);
     uint64_t number = sim.numSubmitted++;
     return [=, &sim](const LaunchOrder &order) -> std::optional<Fault> {
@@ -69,7 +69,7 @@ Submit copyOut(void *dst, CUdeviceptr src, size_t bytes) {
 }
 
 Submit copyWithin(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
-  return [=](Simulator &sim) -> Scheduler::Run {
+  return [=](Simulator &sim) -> Work {
     uint64_t number = sim.numSubmitted++;
     return [=, &sim](const LaunchOrder &order) -> std::optional<Fault> {
       const char *name = "cuMemcpyDtoD";
@@ -87,7 +87,7 @@ Submit copyWithin(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
 }
 
 Submit fill(CUdeviceptr dst, uint32_t value, size_t count, size_t elementBytes) {
-  return [=](Simulator &sim) -> Scheduler::Run {
+  return [=](Simulator &sim) -> Work {
     uint64_t number = sim.numSubmitted++;
     return [=, &sim](const LaunchOrder &order) -> std::optional<Fault> {
       const char *name = "cuMemset";
@@ -178,7 +178,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream handle) {
     if (result != CUDA_SUCCESS)
       return result;
     // In the order of accesses the allocation is a first write, which writes nothing.
-    sim.enqueue(*stream, "cuMemAllocAsync", [base = *address](Simulator &) -> Scheduler::Run {
+    sim.enqueue(*stream, "cuMemAllocAsync", [base = *address](Simulator &) -> Work {
       return [=](const LaunchOrder &order) -> std::optional<Fault> {
         Allocation *made = simulator()->memory.find(base);
         auto conflict = made->shadow.noteWrite(0, made->bytes, Access{.op = order.op()}, order);
@@ -204,7 +204,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     Allocation *found = sim.memory.find(address);
     if (!found || found->base != address || found->isFreed)
       return CUDA_ERROR_INVALID_VALUE;
-    sim.enqueue(*stream, "cuMemFreeAsync", [address, bytes = found->bytes](Simulator &sim) -> Scheduler::Run {
+    sim.enqueue(*stream, "cuMemFreeAsync", [address, bytes = found->bytes](Simulator &sim) -> Work {
       return [=, &sim](const LaunchOrder &order) -> std::optional<Fault> {
         auto denial = sim.memory.noteRange(address, bytes, true, order, nullptr);
         if (!denial)

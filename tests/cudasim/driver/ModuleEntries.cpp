@@ -63,7 +63,7 @@ std::optional<std::vector<std::byte>> argumentsOf(const Kernel &kernel, void **p
 }
 
 Submit launchOf(const Kernel *kernel, const LaunchShape &shape, std::vector<std::byte> arguments) {
-  return [=](Simulator &sim) -> Scheduler::Run {
+  return [=](Simulator &sim) -> Work {
     uint64_t number = sim.numSubmitted++, seed = sim.random();
     return [=, &sim](const LaunchOrder &order) {
       Simulator::Liveness live = sim.livenessOf(kernel->name.c_str(), number, arguments);

@@ -36,7 +36,7 @@ uint32_t Scheduler::newChain() {
   return static_cast<uint32_t>(chains.size() - 1);
 }
 
-uint32_t Scheduler::add(uint32_t chain, std::string name, std::vector<uint32_t> after, Run run) {
+uint32_t Scheduler::add(uint32_t chain, std::string name, std::vector<uint32_t> after, Work work) {
   Chain &place = chains[chain];
   if (place.last != 0)
     after.push_back(place.last);
@@ -45,7 +45,7 @@ uint32_t Scheduler::add(uint32_t chain, std::string name, std::vector<uint32_t> 
                         .chain = chain,
                         .index = ++place.count,
                         .after = std::move(after),
-                        .run = std::move(run),
+                        .work = std::move(work),
                         .clock = host});
   place.last = static_cast<uint32_t>(operations.size());
   place.queue.push_back(place.last);
@@ -55,8 +55,15 @@ uint32_t Scheduler::add(uint32_t chain, std::string name, std::vector<uint32_t> 
 bool Scheduler::isReady(const Chain &chain) const {
   if (chain.next == chain.queue.size())
     return false;
-  const std::vector<uint32_t> &after = operations[chain.queue[chain.next] - 1].after;
-  return std::all_of(after.begin(), after.end(), [&](uint32_t op) { return operations[op - 1].done; });
+  const Operation &first = operations[chain.queue[chain.next] - 1];
+  return std::all_of(first.after.begin(), first.after.end(), [&](uint32_t op) { return operations[op - 1].done; }) &&
+         (!first.work.isReady || first.work.isReady());
+}
+
+bool Scheduler::someoneElseIsAwaited() const {
+  return std::any_of(chains.begin(), chains.end(), [&](const Chain &chain) {
+    return chain.next != chain.queue.size() && operations[chain.queue[chain.next] - 1].work.isReady;
+  });
 }
 
 std::optional<Fault> Scheduler::execute(uint32_t op) {
@@ -65,8 +72,8 @@ std::optional<Fault> Scheduler::execute(uint32_t op) {
     join(operation.clock, operations[before - 1].clock);
   operation.clock.resize(std::max<size_t>(operation.clock.size(), operation.chain + 1));
   operation.clock[operation.chain] = operation.index;
-  Run run = std::move(operation.run);
-  operation.run = nullptr;
+  Work::Run run = std::move(operation.work.run);
+  operation.work = nullptr;
   std::optional<Fault> fault = run ? run(Order(*this, op)) : std::nullopt;
   operations[op - 1].done = true;
   operations[op - 1].finishedAt = ++numFinished;
@@ -98,10 +105,23 @@ bool Scheduler::runOne(std::optional<Fault> &fault) {
 std::optional<Fault> Scheduler::finish(uint32_t op) {
   std::optional<Fault> fault;
   while (!isDone(op) && !fault)
-    if (!runOne(fault))
+    if (!runOne(fault)) {
+      if (someoneElseIsAwaited()) {
+        idle();
+        continue;
+      }
       return Fault{.kind = FaultKind::endless, .kernel = operations[op - 1].name, .detail = "waits for itself"};
+    }
   if (op != 0 && !fault)
     join(host, operations[op - 1].clock);
+  return fault;
+}
+
+std::optional<Fault> Scheduler::advance(uint32_t op) {
+  std::optional<Fault> fault;
+  for (uint64_t left = random() % 4; left > 0 && !isDone(op) && !fault; --left)
+    if (!runOne(fault))
+      break;
   return fault;
 }
 

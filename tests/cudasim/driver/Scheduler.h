@@ -16,15 +16,27 @@
 
 namespace llmc::cudasim {
 
+/// What an operation does, and, where it waits for another process, whether it may begin.
+struct Work {
+  using Run = std::function<std::optional<Fault>(const LaunchOrder &)>;
+  Work(std::nullptr_t) {}
+  template <typename F>
+    requires std::is_invocable_r_v<std::optional<Fault>, F, const LaunchOrder &>
+  Work(F run) : run(std::move(run)) {}
+  Work(Run run, std::function<bool()> isReady) : run(std::move(run)), isReady(std::move(isReady)) {}
+
+  Run run;
+  std::function<bool()> isReady;
+};
+
 class Scheduler {
 public:
-  using Run = std::function<std::optional<Fault>(const LaunchOrder &)>;
-
-  explicit Scheduler(uint64_t seed) : random(seed) {}
+  /// `idle` is called when all that is left waits for other processes.
+  Scheduler(uint64_t seed, std::function<void()> idle) : idle(std::move(idle)), random(seed) {}
 
   uint32_t newChain();
   /// Appends an operation to its chain, behind those in `after` too and behind all that the host has waited for.
-  uint32_t add(uint32_t chain, std::string name, std::vector<uint32_t> after, Run run);
+  uint32_t add(uint32_t chain, std::string name, std::vector<uint32_t> after, Work work);
   /// The last operation of a chain, 0 where there is none.
   uint32_t last(uint32_t chain) const { return chains[chain].last; }
   bool isDone(uint32_t op) const { return op == 0 || operations[op - 1].done; }
@@ -32,6 +44,8 @@ public:
   /// Runs operations, not only the needed ones, until this one is done; what the host does next comes after it.
   std::optional<Fault> finish(uint32_t op);
   std::optional<Fault> finishAll();
+  /// Runs some operations, waits for nobody: what a query does.
+  std::optional<Fault> advance(uint32_t op);
   /// The operation's place in the order of execution, as a stand-in for time.
   uint64_t finishedAt(uint32_t op) const { return operations[op - 1].finishedAt; }
 
@@ -42,7 +56,7 @@ private:
     uint32_t chain = 0;
     uint32_t index = 0;
     std::vector<uint32_t> after;
-    Run run;
+    Work work;
     /// Before it runs: what the host knew; afterwards: all that ended before it, and itself.
     Clock clock;
     bool done = false;
@@ -59,10 +73,13 @@ private:
 
   static void join(Clock &into, const Clock &other);
   bool isReady(const Chain &chain) const;
+  /// Whether an operation waits for another process only.
+  bool someoneElseIsAwaited() const;
   /// Runs one ready operation; false where there is none.
   bool runOne(std::optional<Fault> &fault);
   std::optional<Fault> execute(uint32_t op);
 
+  std::function<void()> idle;
   std::vector<Operation> operations;
   std::vector<Chain> chains;
   Clock host;

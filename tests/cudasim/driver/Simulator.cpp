@@ -1,6 +1,8 @@
 // Submission and waiting, and the hooks for tests.
 #include "tests/cudasim/driver/Simulator.h"
 
+#include <unistd.h>
+
 namespace llmc::cudasim {
 
 namespace {
@@ -46,7 +48,15 @@ CUcontext primaryContext() {
   return reinterpret_cast<CUcontext>(&place);
 }
 
-Simulator::Simulator(const CudasimConfig &config) : config(config), scheduler(config.seed), random(config.seed + 1) {
+/// Lets other threads in: one of them may end the wait.
+static void letOthersIn() {
+  simulatorLock().unlock();
+  usleep(200);
+  simulatorLock().lock();
+}
+
+Simulator::Simulator(const CudasimConfig &config)
+    : config(config), scheduler(config.seed, letOthersIn), random(config.seed + 1) {
   legacy.chain = scheduler.newChain();
 }
 

@@ -17,7 +17,7 @@ class Simulator;
 
 /// Work that can be submitted, more than once if it is a graph's: makes what runs from what the host's memory holds
 /// now.
-using Submit = std::function<Scheduler::Run(Simulator &)>;
+using Submit = std::function<Work(Simulator &)>;
 
 struct GraphNode {
   std::string name;
@@ -99,6 +99,12 @@ public:
 
   /// Waits; a fault becomes this process's sticky error.
   CUresult finish(uint32_t op) { return settle(scheduler.finish(op)); }
+  /// Whoever asks again and again gets somewhere, but never waits.
+  CUresult query(uint32_t op) {
+    if (CUresult result = settle(scheduler.advance(op)); result != CUDA_SUCCESS)
+      return result;
+    return scheduler.isDone(op) ? finish(op) : CUDA_ERROR_NOT_READY;
+  }
   CUresult finishAll() { return settle(scheduler.finishAll()); }
   CUresult settle(const std::optional<Fault> &fault);
 

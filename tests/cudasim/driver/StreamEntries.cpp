@@ -52,12 +52,7 @@ CUresult cuStreamQuery(CUstream handle) {
       return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture)
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (sim.scheduler.isDone(sim.scheduler.last(stream->chain)))
-      return sim.finish(sim.scheduler.last(stream->chain));
-    // Whoever asks again and again must get somewhere.
-    if (sim.random() % 4 != 0)
-      return CUDA_ERROR_NOT_READY;
-    return sim.finish(sim.scheduler.last(stream->chain));
+    return sim.query(sim.scheduler.last(stream->chain));
   });
 }
 
@@ -132,11 +127,7 @@ CUresult cuEventQuery(CUevent handle) {
     SimEvent *event = sim.events.find(handle);
     if (!event)
       return CUDA_ERROR_INVALID_HANDLE;
-    if (event->capture)
-      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (!sim.scheduler.isDone(event->op) && sim.random() % 4 != 0)
-      return CUDA_ERROR_NOT_READY;
-    return sim.finish(event->op);
+    return event->capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sim.query(event->op);
   });
 }
 
