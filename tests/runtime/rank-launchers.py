@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Ranks under every launcher that is there: llmc-run's own, torchrun, mpirun, srun's environment, by hand, and between two machines (network
+"""Ranks under every launcher that is there: llmc-run's own, torchrun, mpirun, srun, its environment, by hand, and between two machines (network
 namespaces). The same plan and data must give the same losses however many ranks share a step, and only rank 0 talks."""
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -111,6 +112,92 @@ class Launchers(RankCase):
         status, _, error = self.end(self.start("--steps", 6, "--timeout", "10s", prefix=prefix, LLMC_TEST_FAULT="1:step:9"))
         self.assertNotEqual(status, 0)
         self.assertRegex(error, "rank 1 is gone|signal 9")
+
+
+SLURM_CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+CredType=cred/munge
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+StateSaveLocation={folder}
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+ReturnToService=2
+MpiDefault=none
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes={host} Default=YES State=UP
+"""
+
+
+class Slurm(RankCase):
+    """A cluster of this machine alone, with daemons of its own."""
+
+    @unittest.skipUnless(all(map(shutil.which, ("munged", "slurmctld", "slurmd", "srun"))) and os.geteuid() == 0, "needs Slurm's daemons, as root")
+    def setUp(self):
+        super().setUp()
+        key = self.path("munge.key")
+        with open(key, "wb", opener=lambda path, flags: os.open(path, flags, 0o400)) as file:
+            file.write(os.urandom(128))
+        os.mkdir(self.path("spool"))
+        with open(self.path("slurm.conf"), "w") as file:
+            file.write(SLURM_CONF.format(host=socket.gethostname().split(".")[0], folder=self.folder, ports=free_ports(2), cpus=os.cpu_count()))
+        self.daemon("munged", "--foreground", "--force", *(f"--{name}={self.path('munge.' + end)}" for name, end in (
+            ("key-file", "key"), ("socket", "sock"), ("pid-file", "pid"), ("seed-file", "seed"), ("log-file", "log"))))
+        self.wait_for(lambda: os.path.exists(self.path("munge.sock")))
+        self.daemon("slurmctld", "-D", "-c", "-f", self.path("slurm.conf"))
+        self.daemon("slurmd", "-D", "-f", self.path("slurm.conf"))
+        self.wait_for(lambda: b"idle" in subprocess.run(["sinfo", "-h"], env=self.environment(), capture_output=True).stdout)
+
+    def environment(self):
+        return {**os.environ, "SLURM_CONF": self.path("slurm.conf")}
+
+    def daemon(self, *command):
+        with open(self.path("daemons.log"), "ab") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+
+    @staticmethod
+    def wait_for(condition, seconds=30):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise TimeoutError("Slurm's daemons do not come up")
+            time.sleep(0.05)
+
+    def srun(self, *arguments, **environment):
+        prefix = ["srun", "-n", "3", "--overcommit"]
+        return self.end(self.start(*arguments, "--rendezvous", "file:" + self.path("meet"), prefix=prefix, SLURM_CONF=self.path("slurm.conf"),
+                                   **environment))
+
+    def test_srun(self):
+        status, out, error = self.srun("--data", "t.bin", "--steps", 6, "--metrics", "m.jsonl")
+        self.assertEqual(status, 0, error)
+        self.assertEqual(out.count("3 ranks (srun), shared memory"), 1)
+        self.succeed("--data", "t.bin", "--steps", 6, "--accumulate", 3, "--metrics", "one.jsonl")
+        for mine, expected in zip(self.metrics()[1:], self.metrics("one.jsonl")[1:], strict=True):
+            self.assertAlmostEqual(mine["loss"], expected["loss"], delta=2e-6 * abs(expected["loss"]))
+        begin = time.monotonic()
+        status, _, error = self.srun("--steps", 6, "--timeout", "10s", LLMC_TEST_FAULT="1:step:9")
+        self.assertNotEqual(status, 0)
+        self.assertRegex(error, r"rank-run: step 3: all_\w+ \d+ '[^']+': rank 1 is gone: its connection closed")
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertFalse(os.path.exists(self.path("meet")))
+
+
+def free_ports(count):
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
 
 
 def can_make_networks():
