@@ -29,10 +29,10 @@ struct PipelineOptions {
   llvm::SmallVector<std::string> disabled;
 };
 
-/// Adds all passes in order. Passes that the plan cannot do without are not left out: see isOptionalPass.
+/// Adds all passes in order. Passes that the plan cannot do without are not left out: see whyRequired.
 void buildPipeline(mlir::OpPassManager &manager, const PipelineOptions &options);
-/// Whether a pass (name without "llmc-") can be switched off: the step stays right, slower or larger.
-bool isOptionalPass(llvm::StringRef name);
+/// Why a pass (name without "llmc-") can't be switched off; "" where it can: the step stays right, slower or larger.
+llvm::StringRef whyRequired(llvm::StringRef name);
 /// All pass names in pipeline order, without "llmc-".
 llvm::SmallVector<llvm::StringRef> passNames();
 

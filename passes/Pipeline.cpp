@@ -13,7 +13,7 @@ namespace llmc {
 namespace {
 struct Step {
   StringLiteral name;
-  bool isOptional;
+  StringLiteral requiredBecause;                                        ///< "": the pass can be switched off
   std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create; ///< null where the options do not ask for it
 };
 } // namespace
@@ -32,64 +32,71 @@ static std::unique_ptr<Pass> createFuseOrSingle(const PipelineOptions &options) 
 static ArrayRef<Step> steps() {
   static const Step table[] = {
       // Shape arithmetic folds away and equal subgraphs merge before anything is recognised.
-      {"canonicalize", true, createCanonicalize},
-      {"cse", true, createCse},
+      {"canonicalize", "", createCanonicalize},
+      {"cse", "", createCse},
       // Norms first: attention and cross-entropy are found between what is left of the small ops.
-      {"raise-norm", true, [](const PipelineOptions &) { return createRaiseNorm(); }},
-      {"raise-activation", true, [](const PipelineOptions &) { return createRaiseActivation(); }},
-      {"raise-attention", true, [](const PipelineOptions &) { return createRaiseAttention(); }},
-      {"raise-cross-entropy", true, [](const PipelineOptions &) { return createRaiseCrossEntropy(); }},
-      {"canonicalize", true, createCanonicalize},
-      {"cse", true, createCse},
-      {"flatten-rows", true, [](const PipelineOptions &) { return createFlattenRows(); }},
-      {"canonicalize", true, createCanonicalize},
+      {"raise-norm", "", [](const PipelineOptions &) { return createRaiseNorm(); }},
+      {"raise-activation", "", [](const PipelineOptions &) { return createRaiseActivation(); }},
+      {"raise-attention", "", [](const PipelineOptions &) { return createRaiseAttention(); }},
+      {"raise-cross-entropy", "", [](const PipelineOptions &) { return createRaiseCrossEntropy(); }},
+      {"canonicalize", "", createCanonicalize},
+      {"cse", "", createCse},
+      {"flatten-rows", "", [](const PipelineOptions &) { return createFlattenRows(); }},
+      {"canonicalize", "", createCanonicalize},
       // Once products, biases and norms are on rows, those that share an input are seen.
-      {"merge-projections", true, [](const PipelineOptions &) { return createMergeProjections(); }},
+      {"merge-projections", "", [](const PipelineOptions &) { return createMergeProjections(); }},
       // The step. No cse from here on: what the backward pass computes again must not become what the forward pass
       // keeps.
-      {"scale-loss", false, [](const PipelineOptions &) { return createScaleLoss(); }},
-      {"build-gradients", false, [](const PipelineOptions &) { return createBuildGradients(); }},
-      {"build-programs", false, createPrograms},
+      {"scale-loss", "a session of several micro-batches or ranks would add up means over unequal numbers of labels",
+       [](const PipelineOptions &) { return createScaleLoss(); }},
+      {"build-gradients", "a training step needs gradients",
+       [](const PipelineOptions &) { return createBuildGradients(); }},
+      {"build-programs", "a plan consists of programs, which this pass makes of the graph and its gradients",
+       createPrograms},
       // While gradients, norm and updates are still whole ops.
-      {"insert-collectives", true,
+      {"insert-collectives", "",
        [](const PipelineOptions &options) { return createInsertCollectives({options.bucketBytes}); }},
-      {"overlap-collectives", true, [](const PipelineOptions &) { return createOverlapCollectives(); }},
-      {"canonicalize", true, createCanonicalize},
+      {"overlap-collectives", "", [](const PipelineOptions &) { return createOverlapCollectives(); }},
+      {"canonicalize", "", createCanonicalize},
       // Epilogues before fusion: an add that a contraction takes is no kernel's.
-      {"fuse-epilogue", true, [](const PipelineOptions &) { return createFuseEpilogue(); }},
+      {"fuse-epilogue", "", [](const PipelineOptions &) { return createFuseEpilogue(); }},
       // Sums already start from each other, and what is cut here is cast, packed and fused like everything else.
-      {"chunk-loss", true,
+      {"chunk-loss", "",
        [](const PipelineOptions &options) {
          ChunkLossOptions chunks;
          chunks.storedBytes = options.isBf16 ? 2 : 4;
          return createChunkLoss(chunks);
        }},
       // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
-      {"assign-precision", false,
+      {"assign-precision", "",
        [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},
       // Before fusion: a cast that only feeds a pack is no kernel.
-      {"pack-operands", true, [](const PipelineOptions &) { return createPackOperands(); }},
-      {"decompose", false, [](const PipelineOptions &) { return createDecompose(); }},
-      {"fuse", true, createFuseOrSingle},
-      {"materialize-constants", false, [](const PipelineOptions &) { return createMaterializeConstants(); }},
-      {"schedule", true, [](const PipelineOptions &) { return createSchedule(); }},
+      {"pack-operands", "", [](const PipelineOptions &) { return createPackOperands(); }},
+      {"decompose", "most ops have no kernel before it", [](const PipelineOptions &) { return createDecompose(); }},
+      {"fuse", "", createFuseOrSingle},
+      {"materialize-constants", "kernels read constants from memory, where this pass puts them",
+       [](const PipelineOptions &) { return createMaterializeConstants(); }},
+      {"schedule", "", [](const PipelineOptions &) { return createSchedule(); }},
       // Needs to know where the peak is, and moves nothing.
-      {"recompute", true, [](const PipelineOptions &) { return createRecompute(); }},
-      {"plan-memory", false, [](const PipelineOptions &) { return createPlanMemory(); }},
-      {"verify-plannable", false, [](const PipelineOptions &) { return createVerifyPlannable(); }},
+      {"recompute", "", [](const PipelineOptions &) { return createRecompute(); }},
+      {"plan-memory", "a kernel is given its place in memory by it",
+       [](const PipelineOptions &) { return createPlanMemory(); }},
+      {"verify-plannable", "the plan's emitter relies on what it checks",
+       [](const PipelineOptions &) { return createVerifyPlannable(); }},
   };
   return table;
 }
 
 void buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
   for (const Step &step : steps())
-    if (!step.isOptional || step.name == "fuse" || !llvm::is_contained(options.disabled, step.name))
+    if (!step.requiredBecause.empty() || step.name == "fuse" || !llvm::is_contained(options.disabled, step.name))
       if (std::unique_ptr<Pass> pass = step.create(options))
         manager.addPass(std::move(pass));
 }
 
-bool isOptionalPass(StringRef name) {
-  return llvm::any_of(steps(), [&](const Step &step) { return step.name == name && step.isOptional; });
+StringRef whyRequired(StringRef name) {
+  const Step *step = llvm::find_if(steps(), [&](const Step &step) { return step.name == name; });
+  return step == steps().end() ? StringRef() : StringRef(step->requiredBecause);
 }
 
 SmallVector<StringRef> passNames() {

@@ -1,11 +1,15 @@
 // Keys are those of the command line's documentation. A loss that is not a number is null in JSON.
 #include "runtime/Metrics.h"
 
+#include "runtime/AtomicFile.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace llmc {
 
@@ -20,6 +24,17 @@ static std::string dump(const ordered_json &line) {
 }
 
 std::string formatPlanHash(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+Status MetricsFile::checkPlace(const std::string &path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) // a new file
+    return AtomicFile::create(path).status();
+  if (S_ISDIR(info.st_mode))
+    errno = EISDIR;
+  else if (::access(path.c_str(), W_OK) == 0)
+    return {};
+  return Error{path + ": cannot be written: " + std::strerror(errno)};
+}
 
 Result<MetricsFile> MetricsFile::create(const std::string &path, const MetricsHeader &header) {
   MetricsFile metrics(path, std::fopen(path.c_str(), "we"));

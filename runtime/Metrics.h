@@ -52,6 +52,8 @@ struct StepMetrics {
 
 class MetricsFile {
 public:
+  /// Whether create() could start a file there; leaves alone what is there.
+  static Status checkPlace(const std::string &path);
   /// Starts the file (an existing one is replaced) with its header.
   static Result<MetricsFile> create(const std::string &path, const MetricsHeader &header);
   /// Appends a step's line and flushes it.

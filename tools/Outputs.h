@@ -1,11 +1,17 @@
 // Files that a tool writes must not be files that it reads, nor one another: a plan is mapped while it runs, and what
-// an export would replace is gone.
+// an export would replace is gone. What can't be written is said before the work, not after it.
 #pragma once
 
+#include "runtime/AtomicFile.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fmt/core.h>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 namespace llmc {
@@ -48,5 +54,30 @@ inline std::string outputConflict(const std::vector<NamedFile> &outputs, const s
   }
   return "";
 }
+
+/// Whether each output could be made now; makes none. The error is that of writing it.
+inline Status checkOutputPlaces(const std::vector<NamedFile> &outputs) {
+  for (const NamedFile &output : outputs)
+    if (!output.path.empty())
+      LLMC_RETURN_IF_ERROR(AtomicFile::create(std::string(output.path)));
+  return {};
+}
+
+/// Whether files could be made in a folder, which need not exist yet.
+inline Status checkOutputFolder(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path existing = fs::absolute(path, error);
+  while (!fs::exists(existing, error) && existing.has_relative_path())
+    existing = existing.has_filename() ? existing.parent_path() : existing.parent_path().parent_path();
+  if (!fs::is_directory(existing, error))
+    return Error{path + ": cannot create: " + std::strerror(ENOTDIR)};
+  if (::access(existing.c_str(), W_OK | X_OK) != 0)
+    return Error{path + ": cannot create: " + std::strerror(errno)};
+  return {};
+}
+
+/// A file that outgrows the limit of the process is from here on an error that names it, as one on a full disk is.
+inline void reportFilesTooLarge() { std::signal(SIGXFSZ, SIG_IGN); }
 
 } // namespace llmc

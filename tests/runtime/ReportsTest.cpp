@@ -7,6 +7,8 @@
 #include "tests/runtime/TinyPlan.h"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -33,6 +35,20 @@ TEST(Schedule, RisesAndFalls) {
   EXPECT_DOUBLE_EQ(allWarmup.at(10), 1.0);
   Schedule none{ScheduleKind::linear, 1.0, 0.0, 0, 4};
   EXPECT_DOUBLE_EQ(none.at(1), 0.75);
+}
+
+TEST(Metrics, ThePlaceIsCheckedAndLeftAlone) {
+  TestFolder folder;
+  EXPECT_TRUE(MetricsFile::checkPlace(folder.path("new.jsonl")).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder.path("new.jsonl")));
+  std::ofstream(folder.path("old.jsonl")) << "old";
+  EXPECT_TRUE(MetricsFile::checkPlace(folder.path("old.jsonl")).ok());
+  EXPECT_EQ(std::filesystem::file_size(folder.path("old.jsonl")), 3u);
+  EXPECT_THAT(MetricsFile::checkPlace(folder.path("no/m.jsonl")).error().message,
+              testing::EndsWith("no/m.jsonl: cannot create: No such file or directory"));
+  EXPECT_THAT(MetricsFile::checkPlace(folder.path("")).error().message,
+              testing::EndsWith(": cannot be written: Is a directory"));
+  EXPECT_TRUE(MetricsFile::checkPlace("/dev/null").ok()); // a device is written to
 }
 
 TEST(Metrics, WritesAHeaderAndALineAStep) {

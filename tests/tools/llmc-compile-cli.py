@@ -1,6 +1,7 @@
 # llmc-compile from outside: what it says and writes, and every refusal's exact words.
 import json
 import os
+import resource
 import subprocess
 import unittest
 
@@ -10,8 +11,16 @@ from ToolCase import ToolCase
 
 HELP = "\nRun with --help for more information."
 OPTIONAL = ["canonicalize", "cse", "raise-norm", "raise-activation", "raise-attention", "raise-cross-entropy", "flatten-rows",
-            "insert-collectives", "overlap-collectives", "fuse-epilogue", "fuse", "schedule", "recompute"]
-REQUIRED = ["scale-loss", "build-gradients", "build-programs", "decompose", "materialize-constants", "plan-memory", "verify-plannable"]
+            "insert-collectives", "overlap-collectives", "fuse-epilogue", "chunk-loss", "assign-precision", "pack-operands", "fuse", "schedule", "recompute"]
+REQUIRED = {
+    "scale-loss": "a session of several micro-batches or ranks would add up means over unequal numbers of labels",
+    "build-gradients": "a training step needs gradients",
+    "build-programs": "a plan consists of programs, which this pass makes of the graph and its gradients",
+    "decompose": "most ops have no kernel before it",
+    "materialize-constants": "kernels read constants from memory, where this pass puts them",
+    "plan-memory": "a kernel is given its place in memory by it",
+    "verify-plannable": "the plan's emitter relies on what it checks",
+}
 ISAS = ["x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"]
 
 
@@ -74,8 +83,21 @@ class LlmcCompile(ToolCase):
         flags = [word for name in OPTIONAL for word in ("--disable-pass", name)]
         self.succeed("m.onnx", "-o", "m.plan", "--isa", ISAS[0], *flags)
         for name in REQUIRED:
-            self.fail(2, f"llmc-compile: --disable-pass {name}: there is no plan without this pass" + HELP,
+            self.fail(2, f"llmc-compile: --disable-pass {name}: there is no plan without this pass: {REQUIRED[name]}" + HELP,
                       "m.onnx", "-o", "x.plan", "--disable-pass", name)
+    def test_bf16_without_its_pass_is_an_f32_plan(self):
+        said = self.succeed("m.onnx", "-o", "m.plan", "--isa", ISAS[0], "--bf16", "--disable-pass", "assign-precision")
+        self.assertNotIn("bf16", said)
+        self.succeed("m.onnx", "-o", "n.plan", "--isa", ISAS[0])
+        self.assertEqual(self.read("m.plan"), self.read("n.plan"))
+
+    def test_a_plan_too_large_for_the_limit_of_files(self):
+        tool = os.path.join(os.environ["LLMC_BIN"], self.tool)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        done = subprocess.run([tool, "m.onnx", "-o", "m.plan", "--isa", ISAS[0]], cwd=self.folder, preexec_fn=limit, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr.decode()[:24]), (1, "llmc-compile: m.plan: ca"))
+        self.assertIn("File too large", done.stderr.decode())
+        self.assertEqual(self.files(), ["m.onnx"])
 
     def test_wrong_flags(self):
         def refuse(message, *flags):
@@ -122,10 +144,12 @@ class LlmcCompile(ToolCase):
             refuse(f"{other}: not a regular file", other, "-o", "x")
         refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
         refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
-        refuse_report = self.run_tool("m.onnx", "-o", "x", "--report", "no/r.html", "--isa", ISAS[0])
-        self.assertEqual((refuse_report.returncode, refuse_report.stderr.decode()), (1, "llmc-compile: no/r.html: cannot create: No such file or directory\n"))
-        os.remove(self.path("x"))
+        refuse("no/r.html: cannot create: No such file or directory", "m.onnx", "-o", "x", "--report", "no/r.html")
         refuse("no/r: cannot create: No such file or directory", "m.onnx", "-o", "x", "--remarks", "no/r")
+        refuse("m.onnx/d/e: cannot create: Not a directory", "m.onnx", "-o", "x", "--dump-ir", "m.onnx/d/e")
+        # Before the model is read: what is wrong with the place is said first.
+        self.write("broken.onnx", b"x")
+        refuse("no/x.plan: cannot create: No such file or directory", "broken.onnx", "-o", "no/x.plan")
         refuse("m.onnx: --loss 'perplexity': there is no such output; there are 'loss', 'logits'",
                "m.onnx", "-o", "x", "--loss", "perplexity")
         refuse("m.onnx: --batch 3: input 'input_ids' has shape [2, 8] in the model", "m.onnx", "-o", "x", "--batch", "3")

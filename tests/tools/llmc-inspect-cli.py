@@ -102,6 +102,8 @@ class LlmcInspect(ToolCase):
             self.fail(1, "llmc-inspect: " + message, *flags)
 
         refuse("no.plan: cannot be opened: No such file or directory", "no.plan")
+        # Before the plan is read: what is wrong with the place is said first.
+        refuse("no/r.html: cannot create: No such file or directory", "no.plan", "--html", "no/r.html")
         refuse("m.onnx: not a plan: made by llmc-compile it would start with LLMCPLAN", "m.onnx")
         content = bytearray(self.read("m.plan"))
         content[200] ^= 1

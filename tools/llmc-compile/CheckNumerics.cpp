@@ -321,7 +321,7 @@ static Status compileReference(const NumericsInput &input) {
   PipelineOptions pipeline;
   pipeline.optimizer = input.optimizer;
   for (StringRef name : passNames())
-    if (isOptionalPass(name))
+    if (whyRequired(name).empty())
       pipeline.disabled.push_back(name.str());
   buildPipeline(manager, pipeline);
   if (failed(manager.run(module)))

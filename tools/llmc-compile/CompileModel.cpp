@@ -40,6 +40,9 @@ public:
   }
 
   Status run() {
+    LLMC_RETURN_IF_ERROR(checkOutputPlaces(outputsOf(options)));
+    if (!options.dumpFolder.empty())
+      LLMC_RETURN_IF_ERROR(checkOutputFolder(options.dumpFolder));
     FailureOr<ImportedModel> model = timed("import", [&] { return importOnnx(context, options.import); });
     if (failed(model))
       return diagnostics.error(options.import.path + ": the import failed");
@@ -80,8 +83,7 @@ private:
     std::vector<NamedFile> inputs;
     for (const std::string &path : externalFiles)
       inputs.push_back({"the model's external data", path});
-    std::string conflict = outputConflict(
-        {{"--output", options.output}, {"--remarks", options.remarks}, {"--report", options.report}}, inputs);
+    std::string conflict = outputConflict(outputsOf(options), inputs);
     return conflict.empty() ? Status() : Error{conflict};
   }
 
@@ -182,6 +184,10 @@ private:
 };
 
 } // namespace
+
+std::vector<NamedFile> outputsOf(const CompileOptions &options) {
+  return {{"--output", options.output}, {"--remarks", options.remarks}, {"--report", options.report}};
+}
 
 Status compileModel(const CompileOptions &options) {
   Compiler compiler(options);

@@ -3,6 +3,7 @@
 
 #include "frontend/OnnxImporter.h"
 #include "runtime/Status.h"
+#include "tools/Outputs.h"
 
 namespace llmc {
 
@@ -21,6 +22,9 @@ struct CompileOptions {
   std::string checkNumerics;          ///< "" or a safetensors file with the batch that the step is checked on
   bool isVerbose = false;             ///< the whole ledger and all remarks on screen
 };
+
+/// The files that a compilation writes, but for --dump-ir's.
+std::vector<NamedFile> outputsOf(const CompileOptions &options);
 
 /// Compiles a model and says on standard output what it made. The plan appears whole or not at all.
 Status compileModel(const CompileOptions &options);

@@ -145,16 +145,16 @@ std::string conflict(Flags &flags) {
     if (std::string message = addDim(dim, flags.compile.import); !message.empty())
       return message;
   for (const std::string &pass : flags.compile.disabled)
-    if (!llmc::isOptionalPass(pass))
-      return fmt::format("--disable-pass {}: there is no plan without this pass", pass);
-  return llmc::outputConflict(
-      {{"--output", flags.compile.output}, {"--remarks", flags.compile.remarks}, {"--report", flags.compile.report}},
-      {{"MODEL", flags.compile.import.path}, {"--check-numerics", flags.compile.checkNumerics}});
+    if (llvm::StringRef reason = llmc::whyRequired(pass); !reason.empty())
+      return fmt::format("--disable-pass {}: there is no plan without this pass: {}", pass, reason.str());
+  return llmc::outputConflict(llmc::outputsOf(flags.compile), {{"MODEL", flags.compile.import.path},
+                                                               {"--check-numerics", flags.compile.checkNumerics}});
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
+  llmc::reportFilesTooLarge();
   Flags flags;
   CLI::App app(
       "Compiles an ONNX model into a plan: its whole training step as machine code, a schedule and a memory layout.",
@@ -170,7 +170,9 @@ int main(int argc, char **argv) {
   if (llvm::is_contained(flags.targets, "cuda"))
     return llmc::failed(app, {"--target cuda: this build has no CUDA target; it has: cpu"});
   flags.compile.import.keepDropout = flags.dropout == "keep";
-  flags.compile.precision = flags.isBf16 ? "bf16" : flags.isTf32 ? "tf32" : "fp32";
+  // The pass is all that --bf16 asks for: without it the plan is an f32 one and says so.
+  bool isBf16 = flags.isBf16 && !llvm::is_contained(flags.compile.disabled, "assign-precision");
+  flags.compile.precision = isBf16 ? "bf16" : flags.isTf32 ? "tf32" : "fp32";
   if (llmc::Status status = llmc::compileModel(flags.compile); !status)
     return llmc::failed(app, status.error());
   return 0;

@@ -1,5 +1,6 @@
 // llmc-data: text to token files. Flags in, one job, a line for each file made.
 #include "tools/Flags.h"
+#include "tools/Outputs.h"
 #include "tools/llmc-data/TextToTokens.h"
 
 static constexpr const char *kFooter =
@@ -11,6 +12,7 @@ Example:
   bible -f "Gen1:1-Rev22:21" | llmc-data - -o train.bin)";
 
 int main(int argc, char **argv) {
+  llmc::reportFilesTooLarge();
   llmc::TextToTokensOptions options;
   std::string tokenizer = "bytes";
   CLI::App app("Turns text into a token file for llmc-run, in one pass, streaming.", "llmc-data");

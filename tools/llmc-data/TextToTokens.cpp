@@ -1,5 +1,6 @@
 #include "tools/llmc-data/TextToTokens.h"
 
+#include "tools/Outputs.h"
 #include "tools/Progress.h"
 #include "tools/llmc-data/TokenFileWriter.h"
 
@@ -114,6 +115,8 @@ Result<TextToTokensReport> textToTokens(const TextToTokensOptions &options) {
   if (options.valFraction > 0)
     LLMC_RETURN_IF_ERROR(checkNotAText(valPath, options.texts));
 
+  if (options.valFraction > 0)
+    LLMC_RETURN_IF_ERROR(checkOutputPlaces({{"--output", valPath}}));
   Result<TokenFileWriter> writer = TokenFileWriter::create(options.output);
   if (!writer)
     return writer.error();

@@ -1,5 +1,6 @@
 // llmc-gpt: a GPT as ONNX. A preset's numbers, overridden by the flags given; then the graph, then the file.
 #include "tools/Flags.h"
+#include "tools/Outputs.h"
 #include "tools/llmc-gpt/GptConfig.h"
 #include "tools/llmc-gpt/GptGraph.h"
 #include "tools/llmc-gpt/ModelFile.h"
@@ -81,6 +82,7 @@ static uint64_t numParameters(const llmc::GptModel &model) {
 }
 
 int main(int argc, char **argv) {
+  llmc::reportFilesTooLarge();
   Flags flags;
   CLI::App app("Writes a GPT with initial weights as ONNX, ready for llmc-compile.", "llmc-gpt");
   addFlags(app, flags);

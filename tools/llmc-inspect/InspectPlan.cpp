@@ -1,6 +1,7 @@
 // A view of the plan is made as the flags ask, then given to one of the reports.
 #include "tools/llmc-inspect/InspectPlan.h"
 
+#include "tools/Outputs.h"
 #include "tools/Threads.h"
 #include "tools/report/PlanDiff.h"
 #include "tools/report/PlanJson.h"
@@ -62,6 +63,7 @@ static Status printDiff(const PlanView &view, const InspectOptions &options) {
 }
 
 Status inspectPlan(const InspectOptions &options) {
+  LLMC_RETURN_IF_ERROR(checkOutputPlaces({{"--html", options.html}}));
   Result<PlanFile> file = PlanFile::open(options.plan);
   LLMC_RETURN_IF_ERROR(file);
   Result<DeviceRates> device = findDevice(options.device, defaultThreads());

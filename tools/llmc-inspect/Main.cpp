@@ -39,6 +39,7 @@ void addFlags(CLI::App &app, llmc::InspectOptions &options) {
 } // namespace
 
 int main(int argc, char **argv) {
+  llmc::reportFilesTooLarge();
   llmc::InspectOptions options;
   CLI::App app("Says what is in a plan: kernels, fusions, memory, collectives, size by section.", "llmc-inspect");
   app.footer(kFooter);

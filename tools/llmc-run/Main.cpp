@@ -165,6 +165,7 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
 } // namespace
 
 int main(int argc, char **argv) {
+  llmc::reportFilesTooLarge();
   llmc::RunSurroundings around;
   llmc::RunOptions options;
   llmc::RankFlags ranks;

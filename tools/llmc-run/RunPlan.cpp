@@ -149,7 +149,7 @@ private:
                                     &options.exportOutputs, &options.plot, &options.profile})
       if (!path->empty())
         LLMC_RETURN_IF_ERROR(AtomicFile::create(*path));
-    return {};
+    return options.metrics.empty() ? Status() : MetricsFile::checkPlace(options.metrics);
   }
 
   SessionOptions sessionOptions() const {
