@@ -1,4 +1,5 @@
 // The numbers of a plan's reports, on plans of a few launches made by hand.
+#include "tools/report/CollectiveText.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/PlanDiff.h"
 #include "tools/report/PlanJson.h"
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 using namespace llmc;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 namespace {
@@ -121,6 +123,30 @@ TEST(DeviceRates, ThisMachineIsMeasured) {
   EXPECT_GT(device->f32Gflops, 1); // any x86-64-v3 core
   EXPECT_GE(device->bf16Gflops, 0.9 * device->f32Gflops);
   EXPECT_GT(device->memoryGbs, 0.5);
+}
+
+TEST(CollectiveTable, SaysWhatRunsWhileAMessageTravels) {
+  Plan plan = smallPlan();
+  EXPECT_EQ(collectiveTable(plan.targets[0], 8), "");
+  auto half = [](KernelKind kind, int64_t position) {
+    Launch launch;
+    launch.kind = kind;
+    launch.name = "c_fc.weight";
+    launch.operands = {{Space::arena, 0, 4000}, {Space::arena, 4032, 1000}};
+    launch.ints = {position, 0};
+    return launch;
+  };
+  Program ranks = plan.targets[0].programs[0];
+  ranks.kind = ProgramKind::stepRanks;
+  ranks.launches = {half(KernelKind::AllReduceStart, 0), matmul(32, 32, 32, ElementType::f32),
+                    half(KernelKind::AllReduceStart, 1), half(KernelKind::AllReduceWait, 0),
+                    half(KernelKind::AllReduceWait, 1)};
+  plan.targets[0].programs.push_back(ranks);
+  std::string table = collectiveTable(plan.targets[0], 8);
+  EXPECT_THAT(table, HasSubstr("collectives of step-ranks: 2 messages, 10 kB a rank\n"));
+  EXPECT_THAT(table, ContainsRegex(" 0 +2 +5 k +2 +65.54 k  c_fc.weight\n"));
+  EXPECT_THAT(table, ContainsRegex(" 1 +2 +5 k +1 +0  c_fc.weight\n"));
+  EXPECT_THAT(collectiveTable(plan.targets[0], 1), HasSubstr("... 1 more; --all shows them"));
 }
 
 TEST(ProgramMemory, SumsWhatLivesByCategory) {

@@ -1,6 +1,7 @@
 // Tables of fixed columns; the widest text stands last, so that nothing wraps into a number.
 #include "tools/report/PlanText.h"
 
+#include "tools/report/CollectiveText.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/ProgramMemory.h"
 
@@ -11,7 +12,7 @@
 namespace llmc {
 
 /// Shown of long lists.
-static constexpr size_t kNumLaunches = 20, kNumFusions = 12;
+static constexpr size_t kNumLaunches = 20, kNumFusions = 12, kNumMessages = 8;
 
 static double mib(uint64_t bytes) { return double(bytes) / (1 << 20); }
 
@@ -186,8 +187,10 @@ static std::string headText(const std::string &name, const PlanView &view) {
 
 std::string planText(const std::string &name, const PlanView &view, const Program &program, bool isWhole) {
   KernelTables tables(view, program);
-  return headText(name, view) + memoryTable(*view.plan, *view.targets.front()) + "\n" + tables.summary() +
-         tables.byKind() + "\n" + tables.byFusion(isWhole) + "\n" + tables.launches(isWhole);
+  std::string collectives = collectiveTable(*view.targets.front(), isWhole ? SIZE_MAX : kNumMessages);
+  return headText(name, view) + memoryTable(*view.plan, *view.targets.front()) + "\n" + collectives +
+         (collectives.empty() ? "" : "\n") + tables.summary() + tables.byKind() + "\n" + tables.byFusion(isWhole) +
+         "\n" + tables.launches(isWhole);
 }
 
 } // namespace llmc
