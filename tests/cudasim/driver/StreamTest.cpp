@@ -46,6 +46,38 @@ TEST(CudaSimStreams, aRemovedEventWaitIsFoundInEverySchedule) {
     }
 }
 
+/// Two streams read x, then the first writes it anew after waiting for the readers that `waits` names.
+CUresult twoReaders(const CudasimConfig &config, bool waitsForFirst, bool waitsForSecond) {
+  DriverBench bench(config);
+  CUdeviceptr x = bench.allocate(), y = bench.allocate(), z = bench.allocate();
+  CUstream three = bench.newStream();
+  CUevent filled = bench.newEvent(), read[2] = {bench.newEvent(), bench.newEvent()};
+  bench.ok(bench.fill(bench.one, x, 1));
+  bench.ok(bench.driver->cuEventRecord(filled, bench.one));
+  for (CUstream stream : {bench.two, three})
+    bench.ok(bench.driver->cuStreamWaitEvent(stream, filled, 0));
+  bench.ok(bench.add(bench.two, y, x, x));
+  bench.ok(bench.driver->cuEventRecord(read[0], bench.two));
+  bench.ok(bench.add(three, z, x, x));
+  bench.ok(bench.driver->cuEventRecord(read[1], three));
+  if (waitsForFirst)
+    bench.ok(bench.driver->cuStreamWaitEvent(bench.one, read[0], 0));
+  if (waitsForSecond)
+    bench.ok(bench.driver->cuStreamWaitEvent(bench.one, read[1], 0));
+  bench.ok(bench.fill(bench.one, x, 2));
+  return bench.driver->cuCtxSynchronize();
+}
+
+TEST(CudaSimStreams, aWriterMustWaitForEveryReader) {
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    CudasimConfig config = kPlainConfig;
+    config.seed = seed;
+    EXPECT_EQ(twoReaders(config, true, true), CUDA_SUCCESS) << seed;
+    EXPECT_EQ(twoReaders(config, true, false), CUDA_ERROR_LAUNCH_FAILED) << seed;
+    EXPECT_EQ(twoReaders(config, false, true), CUDA_ERROR_LAUNCH_FAILED) << seed;
+  }
+}
+
 TEST(CudaSimStreams, aFaultStaysAndIsExplained) {
   DriverBench bench;
   CUdeviceptr x = bench.allocate(kBytes - 4);
