@@ -5,6 +5,7 @@
 #include "passes/Match.h"
 #include "passes/Memory.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -69,10 +70,10 @@ private:
       return;
     std::string reason = policy == PrecisionPolicy::follow ? whyF32(result) : "";
     if (!reason.empty()) {
-      op->emitRemark("keeps result ") << result.getResultNumber() << " in f32: " << reason;
+      remarkOn(op) << "keeps result " << result.getResultNumber() << " in f32: " << reason;
       return;
     }
-    op->emitRemark("applied: stores result ") << result.getResultNumber() << " in bf16";
+    remarkOn(op) << "applied: stores result " << result.getResultNumber() << " in bf16";
     storeAsBf16(result);
   }
 

@@ -1,6 +1,7 @@
 // Cuts the rows of a large linear + cross-entropy into chunks. Each chunk's logits become their gradient before the
 // next chunk's are computed, so the (rows, vocabulary) logits never exist as a whole.
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -166,7 +167,7 @@ struct ChunkLoss : impl::ChunkLossBase<ChunkLoss> {
         Head head;
         head.gradient = gradient;
         if (std::string reason = find(head); !reason.empty()) {
-          gradient.emitRemark("declined: computing the loss in chunks: ") << reason;
+          remarkOn(gradient) << "declined: computing the loss in chunks: " << reason;
           continue;
         }
         int64_t rows = dim(gradient.getDLogits(), 0);
@@ -175,7 +176,8 @@ struct ChunkLoss : impl::ChunkLossBase<ChunkLoss> {
         Location loc = gradient.getLoc();
         Chunker chunker(head, chunkRows, storedBytes);
         chunker.run();
-        emitRemark(loc) << "applied: the loss in " << chunker.numChunks() << " chunks of " << chunkRows << " rows";
+        remarkAt(loc, program) << "applied: the loss in " << chunker.numChunks() << " chunks of " << chunkRows
+                               << " rows";
       }
   }
 

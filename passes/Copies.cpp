@@ -1,6 +1,7 @@
 // Where a copy is needed: an operand that a launch overwrites while somebody still reads it; a new value of a variable
 // that cannot be computed in the variable's memory; a result that is no value of its own.
 #include "passes/Placement.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -14,7 +15,7 @@ static Value insertCopy(Value value, Operation *before, const Twine &reason) {
   Value empty = builder.create<EmptyOp>(before->getLoc(), type);
   auto copy = builder.create<PlaceIntoOp>(before->getLoc(), type, value, empty, builder.getDenseI64ArrayAttr(starts),
                                           builder.getDenseI64ArrayAttr(steps));
-  copy.emitRemark() << "info: " << bytesOf(value) << " bytes are copied: " << reason;
+  remarkOn(copy) << "info: " << bytesOf(value) << " bytes are copied: " << reason;
   return copy;
 }
 

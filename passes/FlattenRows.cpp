@@ -3,6 +3,7 @@
 // on both sides of one see each other.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -88,7 +89,7 @@ struct FlattenRows : impl::FlattenRowsBase<FlattenRows> {
     eraseDeadOps(program);
     for (Operation &op : body)
       if (isNextToRows(&op))
-        op.emitRemark("declined: an operand differs between rows by more than its last dimension");
+        remarkOn(&op) << "declined: an operand differs between rows by more than its last dimension";
   }
 
   static bool tryFlatten(Operation *op) {
@@ -105,7 +106,7 @@ struct FlattenRows : impl::FlattenRowsBase<FlattenRows> {
       operands.push_back(formOf(operand, type) == OperandForm::rows ? asRows(operand) : asVector(builder, operand));
     OperationState state(op->getLoc(), op->getName(), operands, {rowsType(type)}, op->getAttrs());
     Operation *flat = builder.create(state);
-    flat->emitRemark("flattened ") << op->getName().stripDialect() << " to " << rowsType(type);
+    remarkOn(flat) << "flattened " << op->getName().stripDialect() << " to " << rowsType(type);
     Value result = builder.create<ReshapeOp>(op->getLoc(), type, flat->getResult(0));
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();

@@ -2,6 +2,7 @@
 // beside each other where they read the same large value.
 #include "passes/FusionBuilder.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/IR/Dominance.h"
@@ -63,9 +64,8 @@ struct Fuse : impl::FuseBase<Fuse> {
       if (!fusible.isFusible(producer))
         continue;
       if (std::string reason = clusters.tryMerge(producer, op); !reason.empty())
-        op->emitRemark("declined: fusing ")
-            << op->getName().stripDialect() << " with " << producer->getName().stripDialect() << nodeText(producer)
-            << ": " << reason;
+        remarkOn(op) << "declined: fusing " << op->getName().stripDialect() << " with "
+                     << producer->getName().stripDialect() << nodeText(producer) << ": " << reason;
     }
   }
 
@@ -92,7 +92,8 @@ struct Fuse : impl::FuseBase<Fuse> {
       OpBuilder builder(terminator);
       FusionOp fusion = buildFusion(builder, node, fusible);
       if (node.ops.size() > 1)
-        fusion.emitRemark("fused ") << node.ops.size() << " ops over " << fusion.getRows() << " x " << fusion.getCols();
+        remarkOn(fusion) << "fused " << node.ops.size() << " ops over " << fusion.getRows() << " x "
+                         << fusion.getCols();
       // What forward and backward pass both compute (a norm's statistics) is computed once, now that it is one kernel.
       IRRewriter rewriter(builder);
       DominanceInfo dominance(fusion);

@@ -2,6 +2,7 @@
 // sum becomes the contraction's own accumulator, so it costs no pass over memory and the summand no buffer beside it.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -36,7 +37,7 @@ static bool fuseBias(AddOp add) {
       continue;
     auto fused = builder.create<MatMulOp>(add.getLoc(), add.getType(), product.getLhs(), product.getRhs(), vector,
                                           product.getInit(), product.getTransposeLhs(), product.getTransposeRhs());
-    fused.emitRemark("fused the bias into the matmul");
+    remarkOn(fused) << "fused the bias into the matmul";
     add.getResult().replaceAllUsesWith(fused);
     add.erase();
     product.erase();
@@ -140,7 +141,7 @@ static void fuseStart(AddOp add) {
     return;
   OpBuilder builder(staysInPlace ? contraction : add.getOperation());
   Operation *fused = buildWithStart(builder, contraction, start);
-  fused->emitRemark("sums into an existing value");
+  remarkOn(fused) << "sums into an existing value";
   contraction->getResult(0).replaceAllUsesWith(fused->getResult(0));
   contraction->erase();
   add.getResult().replaceAllUsesWith(add.getOperand(*summed));

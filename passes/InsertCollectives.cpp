@@ -5,6 +5,7 @@
 // own: in a large one they would hold its memory.
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -42,8 +43,8 @@ public:
     int64_t bytes = 0;
     for (Value gradient : gradients)
       bytes += bytesOf(gradient);
-    program.emitRemark() << "applied: " << gradients.size() << " gradients of " << bytes
-                         << " bytes are summed over ranks in " << messages.size() << " messages";
+    remarkOn(program) << "applied: " << gradients.size() << " gradients of " << bytes
+                      << " bytes are summed over ranks in " << messages.size() << " messages";
   }
 
 private:
@@ -69,7 +70,7 @@ private:
     else
       builder.setInsertionPointToStart(&program.getBody().front());
     auto start = builder.create<AllReduceStartOp>(builder.getFusedLoc(locations), parts, position);
-    start.emitRemark() << "applied: message " << position << ": " << parts.size() << " values, " << bytes << " bytes";
+    remarkOn(start) << "applied: message " << position << ": " << parts.size() << " values, " << bytes << " bytes";
     return start;
   }
 
@@ -126,7 +127,7 @@ struct InsertCollectives : impl::InsertCollectivesBase<InsertCollectives> {
       if (normOf(program))
         programs.push_back(program);
     if (programs.empty()) {
-      getOperation().emitRemark("declined: no program computes the norm of gradients");
+      remarkOn(getOperation()) << "declined: no program computes the norm of gradients";
       return;
     }
     SmallVector<Message> messages = fillMessages(programs);

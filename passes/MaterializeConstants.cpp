@@ -1,5 +1,6 @@
 // Constants outside of fusions become variables: kernels read memory. Equal constants become one variable.
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -45,8 +46,7 @@ private:
                                           /*decays=*/false,
                                           /*source=*/StringAttr());
     symbols.insert(variable);
-    variable.emitRemark() << "info: a kernel reads this constant, so it lies in memory as "
-                          << variable.getSymNameAttr();
+    remarkOn(variable) << "info: a kernel reads this constant, so it lies in memory as " << variable.getSymNameAttr();
     return variable;
   }
 

@@ -5,6 +5,7 @@
 #include "ir/Piece.h"
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -134,7 +135,7 @@ private:
       if (projection && !projections.empty())
         why = difference(projections[0], *projection).str();
       if (!projection || !why.empty()) {
-        attention.emitRemark("declined: queries, keys and values stay apart, ") << why;
+        remarkOn(attention) << "declined: queries, keys and values stay apart, " << why;
         return;
       }
       projections.push_back(*projection);
@@ -169,8 +170,8 @@ private:
     if (projections[0].sum)
       rows = builder.create<AddOp>(loc, rows, bias);
     pack(builder, attention, rows);
-    attention.emitRemark("merged ") << projections.size() << " contractions of one input into one with "
-                                    << typeOf(weight);
+    remarkOn(attention) << "merged " << projections.size() << " contractions of one input into one with "
+                        << typeOf(weight);
     attention.erase();
   }
 
@@ -222,8 +223,8 @@ private:
         groups[product.getLhs()].push_back(product);
     for (auto &[input, products] : groups)
       if (products.size() > 1)
-        products[0].emitRemark("declined: ") << products.size() << " contractions share an input, but no attention "
-                                             << "reads their results side by side";
+        remarkOn(products[0]) << "declined: " << products.size() << " contractions share an input, but no attention "
+                              << "reads their results side by side";
   }
 };
 } // namespace

@@ -1,6 +1,7 @@
 // Says of each wait that other launches may come before it. Where it then goes is the schedule's affair; a pass of its
 // own, so that what the overlap is worth can be measured by leaving it out.
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -19,7 +20,7 @@ struct OverlapCollectives : impl::OverlapCollectivesBase<OverlapCollectives> {
           ++numWaits;
         }
       if (numWaits > 0)
-        program.emitRemark() << "applied: " << numWaits << " messages may travel while other launches run";
+        remarkOn(program) << "applied: " << numWaits << " messages may travel while other launches run";
     }
   }
 };

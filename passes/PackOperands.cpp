@@ -3,6 +3,7 @@
 #include "passes/Match.h"
 #include "passes/Memory.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -34,7 +35,7 @@ struct PackOperands : impl::PackOperandsBase<PackOperands> {
       packed.clear();
       for (MatMulOp op : llvm::make_early_inc_range(program.getBody().front().getOps<MatMulOp>())) {
         if (StringRef reason = whyNot(op); !reason.empty()) {
-          op.emitRemark("declined: packing the operands: ") << reason;
+          remarkOn(op) << "declined: packing the operands: " << reason;
           continue;
         }
         op.getRhsMutable().assign(pack(op, op.getRhs(), op.getTransposeRhs(), blocked()));
@@ -42,7 +43,7 @@ struct PackOperands : impl::PackOperandsBase<PackOperands> {
         if (op.getTransposeLhs())
           op.getLhsMutable().assign(pack(op, op.getLhs(), true, Attribute()));
         op.setTransposeLhs(false);
-        op.emitRemark("applied: reads rhs in blocks");
+        remarkOn(op) << "applied: reads rhs in blocks";
       }
       eraseDeadOps(program);
     }

@@ -4,6 +4,7 @@
 #include "passes/ArenaLayout.h"
 #include "passes/Passes.h"
 #include "passes/Placement.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -132,8 +133,8 @@ private:
     Builder builder(&getContext());
     program->setAttr("llmc.arena_bytes", builder.getI64IntegerAttr(arenaBytes));
     program->setAttr("llmc.lower_bound_bytes", builder.getI64IntegerAttr(bound));
-    program.emitRemark() << "applied: " << values.size() << " values in an arena of " << arenaBytes
-                         << " bytes, the largest live sum is " << bound << ", " << *numCopies << " copies";
+    remarkOn(program) << "applied: " << values.size() << " values in an arena of " << arenaBytes
+                      << " bytes, the largest live sum is " << bound << ", " << *numCopies << " copies";
     return success();
   }
 

@@ -3,6 +3,7 @@
 // not matter.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 #include <algorithm>
 
@@ -145,17 +146,17 @@ struct RaiseActivation : impl::RaiseActivationBase<RaiseActivation> {
       auto [kind, x] = *activation;
       OpBuilder builder(&op);
       Operation *raised = build(builder, op.getLoc(), kind, x);
-      raised->emitRemark("raised ") << raised->getName().stripDialect()
-                                    << (kind == Kind::approximateGelu ? " by tanh"
-                                        : kind == Kind::gelu          ? " by erf"
-                                                                      : "");
+      remarkOn(raised) << "raised " << raised->getName().stripDialect()
+                       << (kind == Kind::approximateGelu ? " by tanh"
+                           : kind == Kind::gelu          ? " by erf"
+                                                         : "");
       op.getResult(0).replaceAllUsesWith(raised->getResult(0));
       op.erase();
     }
     eraseDeadOps(program);
     for (Operation &op : body)
       if (isLeftOver(&op))
-        op.emitRemark("declined: ") << op.getName().stripDialect() << " is no part of a gelu";
+        remarkOn(&op) << "declined: " << op.getName().stripDialect() << " is no part of a gelu";
   }
 };
 } // namespace

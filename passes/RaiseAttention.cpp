@@ -4,6 +4,7 @@
 #include "passes/AttentionScores.h"
 #include "passes/AttentionViews.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -179,7 +180,7 @@ static void emitRaised(AttentionOp op, const Attention &attention) {
   text += op.getWindow() ? ", window " + std::to_string(op.getWindow()) : "";
   text += op.getMask() ? ", with a mask" : "";
   text += op.getInputs().size() == 1 ? ", packed" : "";
-  op.emitRemark(text);
+  remarkOn(op) << text;
 }
 
 /// (batch, tokens, heads * columns) in the type of the product that attention replaces, (…, tokens, columns). The
@@ -217,7 +218,7 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
         op.replaceAllUsesWith(raise(op, *attention));
     for (SoftmaxOp softmax : body.getOps<SoftmaxOp>())
       if (!considered.contains(softmax))
-        softmax.emitRemark("declined: no attention, the probabilities multiply no values");
+        remarkOn(softmax) << "declined: no attention, the probabilities multiply no values";
     eraseDeadOps(program);
   }
 
@@ -232,7 +233,7 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
     std::string why = "attention dropout";
     std::optional<Attention> attention = hasDropout ? std::nullopt : matchAttention(pv, softmax, masks, why);
     if (!attention) {
-      pv.emitRemark("declined: no attention, ") << why;
+      remarkOn(pv) << "declined: no attention, " << why;
       return;
     }
     AttentionOp raised = raise(pv, *attention);

@@ -3,6 +3,7 @@
 // sum of what is selected; the number tells a mean from a sum, in whatever order means, sums and signs stand.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -125,9 +126,8 @@ static void replace(Operation *root, const Selection &selection, bool isMean) {
   auto lossType = RankedTensorType::get({}, element), lseType = RankedTensorType::get({rows, 1}, builder.getF32Type());
   auto raised = builder.create<SoftmaxCrossEntropyOp>(root->getLoc(), TypeRange{lossType, lseType}, logits, labels,
                                                       Value(), /*mean=*/false, kIgnoreIndex);
-  raised.emitRemark("raised softmax_cross_entropy, ")
-      << (isMean ? "mean" : "sum") << " over " << rows << " rows; labels outside of the vocabulary give zero"
-      << (isMean ? " and count" : "");
+  remarkOn(raised) << "raised softmax_cross_entropy, " << (isMean ? "mean" : "sum") << " over " << rows
+                   << " rows; labels outside of the vocabulary give zero" << (isMean ? " and count" : "");
   Expr loss = scope(raised.getLoss());
   if (isMean)
     loss = loss / double(rows);
@@ -153,8 +153,8 @@ struct RaiseCrossEntropy : impl::RaiseCrossEntropyBase<RaiseCrossEntropy> {
     KnownTensors tensors;
     for (Operation &op : body)
       if (isa<SelectOp, MulOp>(op) && matchSelection(op.getResult(0), tensors))
-        op.emitRemark(
-            "declined: no cross-entropy, what is selected by label is neither averaged nor summed with a minus sign");
+        remarkOn(&op)
+            << "declined: no cross-entropy, what is selected by label is neither averaged nor summed with a minus sign";
   }
 
   static void tryRaise(Operation *op, bool isMean, KnownTensors &tensors) {

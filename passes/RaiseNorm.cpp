@@ -3,6 +3,7 @@
 // form of its factors do not matter.
 #include "passes/Match.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -153,7 +154,7 @@ struct RaiseNorm : impl::RaiseNormBase<RaiseNorm> {
     for (Operation &op : body)
       if (op.getNumResults() == 1)
         if (auto reason = why.find(op.getResult(0)); reason != why.end())
-          op.emitRemark("declined: no norm, ") << reason->second;
+          remarkOn(&op) << "declined: no norm, " << reason->second;
   }
 
   void raiseBiased(AddOp add, DenseMap<Value, StringRef> &why) {
@@ -171,8 +172,8 @@ struct RaiseNorm : impl::RaiseNormBase<RaiseNorm> {
   void replace(Operation *root, const Norm &norm, Value bias) {
     OpBuilder builder(root);
     Operation *raised = build(builder, root->getLoc(), norm, bias);
-    raised->emitRemark("raised ") << raised->getName().stripDialect() << " over rows of "
-                                  << cast<RankedTensorType>(norm.scale.getType()).getShape().back();
+    remarkOn(raised) << "raised " << raised->getName().stripDialect() << " over rows of "
+                     << cast<RankedTensorType>(norm.scale.getType()).getShape().back();
     root->getResult(0).replaceAllUsesWith(raised->getResult(0));
     root->erase();
   }

@@ -3,6 +3,7 @@
 #include "passes/FusionSlice.h"
 #include "passes/LaunchGraph.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -49,8 +50,8 @@ public:
       ++numAgain;
     }
     if (numAgain > 0)
-      program.emitRemark() << "applied: " << numAgain << " values are computed again: at most "
-                           << *llvm::max_element(live) << " live bytes instead of " << before;
+      remarkOn(program) << "applied: " << numAgain << " values are computed again: at most " << *llvm::max_element(live)
+                        << " live bytes instead of " << before;
   }
 
 private:
@@ -153,8 +154,8 @@ private:
     OpBuilder builder(first);
     FusionOp clone = buildSlice(builder, candidate.fusion, candidate.result, candidate.slice);
     again[clone] = candidate.firstLate;
-    clone.emitRemark() << "applied: computed again for " << first->getName() << ", " << candidate.bytes
-                       << " bytes less at the peak";
+    remarkOn(clone) << "applied: computed again for " << first->getName() << ", " << candidate.bytes
+                    << " bytes less at the peak";
     for (OpOperand *use : usesOf(value))
       if (auto node = nodeOfOriginal(use->getOwner()); node && *node >= candidate.firstLate)
         use->set(viewLike(builder, use->get(), value, clone.getResult(0)));

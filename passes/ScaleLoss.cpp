@@ -4,6 +4,7 @@
 #include "ir/LabelPath.h"
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
+#include "passes/Remark.h"
 
 using namespace mlir;
 
@@ -46,14 +47,14 @@ struct ScaleLoss : impl::ScaleLossBase<ScaleLoss> {
         program.setArgAttr(labels.getArgNumber(), "llmc.vocabulary",
                            builder.getI64IntegerAttr(crossEntropy.getLogits().getType().getShape().back()));
         getOperation()->setAttr("llmc.token_mean", builder.getUnitAttr());
-        crossEntropy.emitRemark("the loss is divided by the labels of all micro-batches and ranks together");
+        remarkOn(crossEntropy) << "the loss is divided by the labels of all micro-batches and ranks together";
         return success();
       }
     }
     Expr scaled = ExprScope{builder, loss.getLoc()}(loss)*Expr{&builder, loss.getLoc(), scale};
     terminator.setOperand(*index, scaled);
-    emitRemark(loss.getLoc(),
-               "the loss is no mean cross-entropy of a labels input: it is averaged over micro-batches and ranks");
+    remarkAt(loss.getLoc(), program)
+        << "the loss is no mean cross-entropy of a labels input: it is averaged over micro-batches and ranks";
     return success();
   }
 };

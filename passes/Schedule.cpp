@@ -4,6 +4,7 @@
 // their first user.
 #include "passes/LaunchGraph.h"
 #include "passes/Passes.h"
+#include "passes/Remark.h"
 
 #include <set>
 
@@ -135,8 +136,8 @@ private:
     for (unsigned index : best.order)
       graph->getNodes()[index].op->moveBefore(&block, block.end());
     sinkToUsers(block, /*launches=*/false);
-    program.emitRemark() << "applied: " << bestName << ": at most " << best.peak << " live bytes, " << first.peak
-                         << " in the graph's order";
+    remarkOn(program) << "applied: " << bestName << ": at most " << best.peak << " live bytes, " << first.peak
+                      << " in the graph's order";
     return success();
   }
 };

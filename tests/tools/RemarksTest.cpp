@@ -1,8 +1,12 @@
 // What becomes of a pass's errors, warnings and remarks.
 #include "tools/llmc-compile/Remarks.h"
 
+#include "ir/Dialect.h"
+#include "passes/Remark.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
 
@@ -40,6 +44,27 @@ TEST(Remarks, ErrorsNameTheirNode) {
   ASSERT_EQ(record.getRemarks().size(), 1u);
   EXPECT_EQ(record.getRemarks()[0].kind, "declined");
   EXPECT_TRUE(record.getWarnings().empty());
+}
+
+TEST(Remarks, KnowTheirProgramAndNode) {
+  MLIRContext context;
+  context.loadDialect<LlmcDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+    llmc.program @forward "forward" () {
+      llmc.return loc("wte")
+    })",
+                                                             &context);
+  ASSERT_TRUE(module);
+  std::string pass = "schedule";
+  DiagnosticRecord record(context, pass);
+  Operation *program = &module->getBody()->front();
+  remarkOn(&program->getRegion(0).front().front()) << "declined: moving it";
+  remarkOn(module->getOperation()) << "merged";
+  ASSERT_EQ(record.getRemarks().size(), 2u);
+  EXPECT_EQ(record.getRemarks()[0].program, "forward");
+  EXPECT_EQ(record.getRemarks()[0].node, "wte");
+  EXPECT_EQ(record.getRemarks()[0].message, "moving it");
+  EXPECT_EQ(record.getRemarks()[1].program, "");
 }
 
 } // namespace

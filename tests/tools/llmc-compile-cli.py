@@ -72,10 +72,13 @@ class LlmcCompile(ToolCase):
         self.succeed("m.onnx", "-o", "m.plan", "--remarks", "r.jsonl", "--isa", ISAS[0])
         remarks = [json.loads(line) for line in self.read("r.jsonl").splitlines()]
         for remark in remarks:
-            self.assertEqual(list(remark), ["pass", "node", "kind", "message"])
+            self.assertEqual(list(remark), ["pass", "program", "node", "kind", "message"])
             self.assertIn(remark["kind"], ["applied", "declined", "info"])
         self.assertTrue({"raise-attention", "fuse", "plan-memory", "schedule"} <= {remark["pass"] for remark in remarks})
         self.assertTrue(any(remark["node"].startswith("transformer.h.0") for remark in remarks))
+        programs = lambda name: {remark["program"] for remark in remarks if remark["pass"] == name}
+        self.assertEqual(programs("raise-attention"), {"graph"})  # the model, before there are programs
+        self.assertTrue({"forward", "step-fused", "step", "accumulate"} <= programs("plan-memory"), programs("plan-memory"))
 
     def test_every_optional_pass_can_be_left_out(self):
         for name in OPTIONAL:

@@ -45,8 +45,8 @@ void printWarnings(const std::vector<std::string> &warnings) {
 
 void printRemarks(const std::vector<Remark> &remarks) {
   for (const Remark &remark : remarks)
-    fmt::print("{} {}{}: {}\n", remark.pass, remark.kind, remark.node.empty() ? "" : " at " + remark.node,
-               remark.message);
+    fmt::print("{} {}{}{}: {}\n", remark.pass, remark.kind, remark.program.empty() ? "" : " in " + remark.program,
+               remark.node.empty() ? "" : " at " + remark.node, remark.message);
 }
 
 //===-- Kernels

@@ -2,6 +2,7 @@
 #include "tools/llmc-compile/Remarks.h"
 
 #include "backend/PlanEmitter.h"
+#include "passes/Remark.h"
 #include "runtime/AtomicFile.h"
 
 #include "llvm/Support/JSON.h"
@@ -22,7 +23,8 @@ static Remark makeRemark(const std::string &pass, const Diagnostic &diagnostic) 
   for (StringRef word : {"applied", "declined", "info"})
     if (message.consume_front((word + ": ").str()))
       kind = word.str();
-  return {pass, nodeNames(diagnostic.getLocation()), kind, message.str()};
+  Location location = diagnostic.getLocation();
+  return {pass, programOfRemark(location).str(), nodeNames(location), kind, message.str()};
 }
 
 LogicalResult DiagnosticRecord::handle(Diagnostic &diagnostic) {
@@ -36,7 +38,7 @@ LogicalResult DiagnosticRecord::handle(Diagnostic &diagnostic) {
   bool namesNode = node.empty() || message.find(node) != std::string::npos;
   std::string line = namesNode ? message : "node '" + node + "': " + message;
   if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
-    remarks.push_back({currentPass, node, "info", message});
+    remarks.push_back({currentPass, programOfRemark(diagnostic.getLocation()).str(), node, "info", message});
     warnings.push_back(line);
     return success();
   }
@@ -55,6 +57,7 @@ Status DiagnosticRecord::write(const std::string &path) const {
     llvm::json::OStream json(stream);
     json.object([&] {
       json.attribute("pass", llvm::json::fixUTF8(remark.pass));
+      json.attribute("program", remark.program);
       json.attribute("node", llvm::json::fixUTF8(remark.node));
       json.attribute("kind", remark.kind);
       json.attribute("message", llvm::json::fixUTF8(remark.message));

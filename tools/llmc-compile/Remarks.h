@@ -14,6 +14,7 @@ namespace llmc {
 /// A remark of a pass.
 struct Remark {
   std::string pass;
+  std::string program; ///< of the plan; "" for what is said before there are programs
   std::string node;    ///< the ONNX nodes' names; "" where there is none
   std::string kind;    ///< "applied", "declined" or "info"
   std::string message; ///< without the kind
