@@ -18,6 +18,7 @@ namespace llmc {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStoppedGrace{300}; ///< for a stopped rank, once the run has failed
 constexpr std::chrono::milliseconds kPause{100};        ///< between two looks
+constexpr std::chrono::milliseconds kLeastGrace{2000};  ///< a rank ends itself after one second (EndGuard)
 
 namespace {
 
@@ -138,7 +139,8 @@ private:
     // Not by the clock alone: all may have been stopped for a while.
     sinceFirstEnd += std::min<Clock::duration>(Clock::now() - lastLook, 2 * kPause);
     lastLook = Clock::now();
-    auto limit = hasFailed ? options.timeout / 5 : options.timeout * 4 / 5; // a failure has taken the rest
+    // A failure has taken the rest.
+    auto limit = hasFailed ? std::max(options.timeout / 5, kLeastGrace) : options.timeout * 4 / 5;
     for (size_t rank = 0; rank < children.size(); ++rank) {
       Child &child = children[rank];
       if (child.hasEnded || child.wasKilled)

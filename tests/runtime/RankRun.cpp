@@ -35,7 +35,7 @@ Fault readFault() {
 class LargeSum {
 public:
   static constexpr size_t kBytes = 128 << 20;
-  static constexpr std::chrono::milliseconds kMiddle{5};
+  static constexpr std::chrono::milliseconds kMiddle{20};
 
   /// `signal`: what this process sends itself in the middle; 0: nothing.
   Status run(CommApi &comm, int signal) {

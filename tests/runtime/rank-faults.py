@@ -49,13 +49,14 @@ class Faults(RankCase):
                                 rf"; rank {rank} had not arrived$")
 
     def test_killed_or_stopped_in_a_sum(self):
-        """While 128 MB are on their way: all have come, one falls out."""
+        """While 128 MB are on their way: all have come (on a busy machine not always), one falls out."""
         for rank in range(3):
+            late = f"(; rank {rank} had not arrived)?"
             speaker = "rank 1: " if rank == 0 else ""
-            self.end_with_cause(f"{rank}:reduce:9", rf"^rank-run: {speaker}step 3: all_reduce \d+ 'large': rank {rank} is gone: its connection closed$",
+            self.end_with_cause(f"{rank}:reduce:9", rf"^rank-run: {speaker}step 3: all_reduce \d+ 'large': rank {rank} is gone: its connection closed{late}$",
                                 killed_by=9)
             self.end_with_cause(f"{rank}:reduce:{signal.SIGSTOP.value}",
-                                rf"^rank-run: {speaker}step 3: all_reduce \d+ 'large': rank {rank} gave no sign of life for 3.2 s$")
+                                rf"^rank-run: {speaker}step 3: all_reduce \d+ 'large': rank {rank} gave no sign of life for 3.2 s{late}$")
 
     def hit(self, process, rank, number):
         """Sends one rank a signal and waits for the end of all: the errors, without the parent's own line about a kill."""

@@ -1,7 +1,11 @@
 // It looks now and then instead of being called: the alarm of Rendezvous is the network's.
 #include "tools/llmc-run/EndGuard.h"
 
+#include <algorithm>
+
 namespace llmc {
+
+constexpr std::chrono::milliseconds kLeastGrace{1000}; ///< a busy machine takes its time to end a process
 
 EndGuard::EndGuard(const Rendezvous &ranks, std::chrono::milliseconds timeout,
                    std::function<void(const RankFailure &)> abandon)
@@ -24,7 +28,7 @@ bool EndGuard::sleep(std::chrono::milliseconds time) {
 void EndGuard::watch() {
   while (sleep(timeout / 20))
     if (std::optional<RankFailure> failure = ranks.failure()) {
-      if (sleep(timeout / 10))
+      if (sleep(std::max(timeout / 10, kLeastGrace)))
         abandon(*failure);
       return;
     }

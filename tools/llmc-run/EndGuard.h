@@ -9,8 +9,8 @@ namespace llmc {
 
 class EndGuard {
 public:
-  /// Calls `abandon` on a thread of its own when the run has failed and a tenth of `timeout` later the guard is still
-  /// there. `ranks` must outlive it.
+  /// Calls `abandon` on a thread of its own when the run has failed and a tenth of `timeout`, but at least a second,
+  /// later the guard is still there. `ranks` must outlive it.
   EndGuard(const Rendezvous &ranks, std::chrono::milliseconds timeout,
            std::function<void(const RankFailure &)> abandon);
   ~EndGuard();
