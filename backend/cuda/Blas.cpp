@@ -9,10 +9,7 @@ Result<std::unique_ptr<Blas>> Blas::load(const std::string &path) {
     return Error{"no cuBLAS: " + library.error().message + "; it comes with CUDA 13, and --device cpu runs without it"};
   std::unique_ptr<Blas> blas(new Blas(std::move(*library)));
 #define LLMC_CUBLAS_ENTRY(name)                                                                                        \
-  blas->name = reinterpret_cast<decltype(blas->name)>(blas->symbol(LLMC_CUDA_NAME_OF(name)));                          \
-  if (!blas->name)                                                                                                     \
-    return Error{path + " lacks " LLMC_CUDA_NAME_OF(name) ": CUDA 13's cuBLAS is needed; --device cpu runs without "   \
-                                                          "it"};
+  LLMC_RETURN_IF_ERROR(blas->library.bind(blas->name, LLMC_CUDA_NAME_OF(name), "CUDA 13's cuBLAS is needed"));
 #include "backend/cuda/BlasApi.def"
 #undef LLMC_CUBLAS_ENTRY
   return blas;

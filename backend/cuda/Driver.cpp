@@ -9,10 +9,7 @@ Result<std::unique_ptr<Driver>> Driver::load(const std::string &path) {
     return Error{"no NVIDIA driver: " + library.error().message + "; --device cpu runs without one"};
   std::unique_ptr<Driver> driver(new Driver(std::move(*library)));
 #define LLMC_CUDA_ENTRY(name)                                                                                          \
-  driver->name = reinterpret_cast<decltype(driver->name)>(driver->symbol(LLMC_CUDA_NAME_OF(name)));                    \
-  if (!driver->name)                                                                                                   \
-    return Error{path +                                                                                                \
-                 " lacks " LLMC_CUDA_NAME_OF(name) ": the NVIDIA driver is too old; --device cpu runs without it"};
+  LLMC_RETURN_IF_ERROR(driver->library.bind(driver->name, LLMC_CUDA_NAME_OF(name), "the NVIDIA driver is too old"));
 #include "backend/cuda/DriverApi.def"
 #undef LLMC_CUDA_ENTRY
   return driver;

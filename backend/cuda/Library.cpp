@@ -9,7 +9,7 @@ Result<Library> Library::open(const std::string &path) {
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return Error{dlerror()};
-  return Library(handle);
+  return Library(path, handle);
 }
 
 Library::~Library() {

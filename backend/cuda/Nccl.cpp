@@ -9,9 +9,7 @@ Result<std::unique_ptr<Nccl>> Nccl::load(const std::string &path) {
     return Error{"no NCCL: " + library.error().message + "; one rank needs none, and --device cpu runs without it"};
   std::unique_ptr<Nccl> nccl(new Nccl(std::move(*library)));
 #define LLMC_NCCL_ENTRY(name)                                                                                          \
-  nccl->name = reinterpret_cast<decltype(nccl->name)>(nccl->symbol(LLMC_CUDA_NAME_OF(name)));                          \
-  if (!nccl->name)                                                                                                     \
-    return Error{path + " lacks " LLMC_CUDA_NAME_OF(name) ": NCCL 2.28 is needed; --device cpu runs without it"};
+  LLMC_RETURN_IF_ERROR(nccl->library.bind(nccl->name, LLMC_CUDA_NAME_OF(name), "NCCL 2.28 is needed"));
 #include "backend/cuda/NcclApi.def"
 #undef LLMC_NCCL_ENTRY
   return nccl;

@@ -1,5 +1,5 @@
-// NVIDIA's library of contractions, loaded when a plan for a GPU is opened. NcclApi.def names the entry points; each is
-// a member here.
+// NVIDIA's library of collectives, loaded when several ranks have a GPU each. NcclApi.def names the entry points; each
+// is a member here.
 #pragma once
 
 #include "backend/cuda/Library.h"
