@@ -4,32 +4,14 @@
 #include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
-#include <limits>
 
 namespace llmc::cudasim {
 namespace {
 
-struct Row {
-  const char *code;
-  const char *result;
-  std::vector<uint64_t> inputs;
-  uint64_t expected;
-};
-
-uint64_t f(float value) { return std::bit_cast<uint32_t>(value); }
-uint64_t d(double value) { return std::bit_cast<uint64_t>(value); }
 constexpr uint64_t k32 = 0xffffffff;
-const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
-
-void check(const std::vector<Row> &rows) {
-  for (const Row &row : rows) {
-    SCOPED_TRACE(row.code);
-    EXPECT_EQ(runSnippet(row.code, row.result, row.inputs), row.expected);
-  }
-}
 
 TEST(CudaSimArithmetic, integers) {
-  check({
+  checkSnippets({
       {"add.s32 %r3, %r0, %r1;", "%r3", {k32, 2}, 1},
       {"add.s64 %d3, %d0, -8;", "%d3", {5}, uint64_t(-3)},
       {"add.s16 %h3, %h0, %h1;", "%h3", {0xffff, 3}, 2},
@@ -60,7 +42,7 @@ TEST(CudaSimArithmetic, integers) {
 }
 
 TEST(CudaSimArithmetic, bits) {
-  check({
+  checkSnippets({
       {"and.b32 %r3, %r0, %r1;", "%r3", {0xf0f0, 0xff00}, 0xf000},
       {"or.b64 %d3, %d0, %d1;", "%d3", {0xf0, 0x0f00000000}, 0xf000000f0},
       {"xor.b16 %h3, %h0, -1;", "%h3", {0x0ff0}, 0xf00f},
@@ -94,7 +76,7 @@ TEST(CudaSimArithmetic, bits) {
 }
 
 TEST(CudaSimArithmetic, floats) {
-  check({
+  checkSnippets({
       {"add.rn.f32 %f3, %f0, %f1;", "%f3", {f(1.5f), f(2)}, f(3.5f)},
       {"sub.f32 %f3, %f0, %f1;", "%f3", {f(1.5f), f(2)}, f(-0.5f)},
       {"mul.rn.f32 %f3, %f0, 0f40000000;", "%f3", {f(1.5f)}, f(3)},
@@ -132,7 +114,7 @@ TEST(CudaSimArithmetic, floats) {
 }
 
 TEST(CudaSimArithmetic, pairsOf16Bits) {
-  check({
+  checkSnippets({
       // bf16: 1.0 is 0x3f80, 2.0 0x4000, 3.0 0x4040.
       {"add.bf16 %h3, %h0, %h1;", "%h3", {0x3f80, 0x4000}, 0x4040},
       {"fma.rn.bf16 %h3, %h0, %h1, %h2;", "%h3", {0x4000, 0x4000, 0xbf80}, 0x4040},
@@ -152,7 +134,7 @@ TEST(CudaSimArithmetic, pairsOf16Bits) {
 }
 
 TEST(CudaSimArithmetic, comparisons) {
-  check({
+  checkSnippets({
       {"setp.lt.s32 %p3, %r0, %r1;", "%p3", {k32, 1}, 1},
       {"setp.lt.u32 %p3, %r0, %r1;", "%p3", {k32, 1}, 0},
       {"setp.lo.u32 %p3, %r0, %r1;", "%p3", {1, 2}, 1},

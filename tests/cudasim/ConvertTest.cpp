@@ -1,34 +1,14 @@
 // Conversions of all widths and roundings, moves, packing, addresses, loads and stores of each width.
 #include "tests/cudasim/SimRun.h"
 
-#include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
-#include <limits>
 
 namespace llmc::cudasim {
 namespace {
 
-struct Row {
-  const char *code;
-  const char *result;
-  std::vector<uint64_t> inputs;
-  uint64_t expected;
-};
-
-uint64_t f(float value) { return std::bit_cast<uint32_t>(value); }
-uint64_t d(double value) { return std::bit_cast<uint64_t>(value); }
-const float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
-
-void check(const std::vector<Row> &rows) {
-  for (const Row &row : rows) {
-    SCOPED_TRACE(row.code);
-    EXPECT_EQ(runSnippet(row.code, row.result, row.inputs), row.expected);
-  }
-}
-
 TEST(CudaSimConvert, integersToIntegers) {
-  check({
+  checkSnippets({
       {"cvt.u64.u32 %d3, %r0;", "%d3", {0xffffffff}, 0xffffffff},
       {"cvt.s64.s32 %d3, %r0;", "%d3", {0xffffffff}, uint64_t(-1)},
       {"cvt.u32.u64 %r3, %d0;", "%r3", {0x123456789}, 0x23456789},
@@ -43,7 +23,7 @@ TEST(CudaSimConvert, integersToIntegers) {
 }
 
 TEST(CudaSimConvert, integersAndFloats) {
-  check({
+  checkSnippets({
       {"cvt.rn.f32.s32 %f3, %r0;", "%f3", {uint32_t(-3)}, f(-3)},
       {"cvt.rn.f32.u32 %f3, %r0;", "%f3", {0xffffffff}, f(0x1p32f)},
       {"cvt.rn.f32.u64 %f3, %d0;", "%f3", {uint64_t(1) << 40}, f(0x1p40f)},
@@ -62,7 +42,7 @@ TEST(CudaSimConvert, integersAndFloats) {
 }
 
 TEST(CudaSimConvert, floatsToFloats) {
-  check({
+  checkSnippets({
       {"cvt.f64.f32 %x3, %f0;", "%x3", {f(1.5f)}, d(1.5)},
       {"cvt.rn.f32.f64 %f3, %x0;", "%f3", {d(1.0 / 3)}, f(1.0f / 3)},
       {"cvt.rni.f32.f32 %f3, %f0;", "%f3", {f(3.5f)}, f(4)},
@@ -84,7 +64,7 @@ TEST(CudaSimConvert, floatsToFloats) {
 }
 
 TEST(CudaSimConvert, movesAndPacking) {
-  check({
+  checkSnippets({
       {"mov.b32 %r3, %f0;", "%r3", {f(1)}, 0x3f800000},
       {"mov.b64 %d3, %x0;", "%d3", {d(1)}, d(1)},
       {"mov.f32 %f3, 0f3F800000;", "%f3", {}, f(1)},
@@ -102,7 +82,7 @@ TEST(CudaSimConvert, movesAndPacking) {
 }
 
 TEST(CudaSimConvert, loadsExtendToTheRegister) {
-  check({
+  checkSnippets({
       {"ld.global.s8 %h3, [%d8];", "%h3", {0x80}, 0xff80},
       {"ld.global.u8 %h3, [%d8];", "%h3", {0x1ff}, 0xff},
       {"ld.global.s16 %r3, [%d8+2];", "%r3", {0x80000000}, 0xffff8000},

@@ -80,6 +80,13 @@ uint64_t runSnippet(const std::string &code, const std::string &result, const st
   return bench.download<uint64_t>(out, 1)[0];
 }
 
+void checkSnippets(const std::vector<Snippet> &snippets) {
+  for (const Snippet &snippet : snippets) {
+    SCOPED_TRACE(snippet.code);
+    EXPECT_EQ(runSnippet(snippet.code, snippet.result, snippet.inputs), snippet.expected);
+  }
+}
+
 std::string loadError(const std::string &body) {
   Memory memory;
   Result<Module> loaded =

@@ -4,7 +4,9 @@
 
 #include "tests/cudasim/Launch.h"
 
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,21 @@ private:
 /// Runs instructions in one thread. Registers 0 to 2 of each kind hold the inputs: %r (32 bits), %f, %h (16 bits), %d
 /// (64 bits), %x (f64), all from the same bits; %p0 to %p2 are the inputs' lowest bits. Gives the bits of `result`.
 uint64_t runSnippet(const std::string &code, const std::string &result, const std::vector<uint64_t> &inputs);
+
+/// One instruction with its inputs and the bits that it must give.
+struct Snippet {
+  const char *code;
+  const char *result;
+  std::vector<uint64_t> inputs;
+  uint64_t expected;
+};
+/// Runs each; another result is a test failure.
+void checkSnippets(const std::vector<Snippet> &snippets);
+
+/// Bits of inputs and results.
+inline uint64_t f(float value) { return std::bit_cast<uint32_t>(value); }
+inline uint64_t d(double value) { return std::bit_cast<uint64_t>(value); }
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
 
 /// The error of loading a kernel with this body, or an empty string.
 std::string loadError(const std::string &body);
