@@ -152,13 +152,9 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
     return fmt::format("--min-lr {:g} is larger than --lr {:g}", options.minLr, options.hyper.lr);
   if (device != "cpu" && device != "cuda")
     return fmt::format("--device {}: expected cpu or cuda", device);
-  return llmc::outputConflict({{"--metrics", options.metrics},
-                               {"--profile", options.profile},
-                               {"--plot", options.plot},
-                               {"--export-onnx", options.exportOnnx},
-                               {"--export-weights", options.exportWeights},
-                               {"--export-grads", options.exportGrads},
-                               {"--export-outputs", options.exportOutputs}},
+  std::vector<llmc::NamedFile> outputs = llmc::wholeOutputsOf(options);
+  outputs.insert(outputs.begin(), {"--metrics", options.metrics});
+  return llmc::outputConflict(outputs,
                               {{"PLAN", options.plan}, {"--data", options.data}, {"--inputs", options.inputs}});
 }
 

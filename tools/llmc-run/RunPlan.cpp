@@ -1,7 +1,6 @@
 // One run as an object: what is opened in order, the loop over steps, the files at the end.
 #include "tools/llmc-run/RunPlan.h"
 
-#include "runtime/AtomicFile.h"
 #include "runtime/Exports.h"
 #include "runtime/Metrics.h"
 #include "runtime/Plot.h"
@@ -145,10 +144,7 @@ private:
   Status checkOutputs() const {
     if (!isFirst())
       return {};
-    for (const std::string *path : {&options.exportOnnx, &options.exportWeights, &options.exportGrads,
-                                    &options.exportOutputs, &options.plot, &options.profile})
-      if (!path->empty())
-        LLMC_RETURN_IF_ERROR(AtomicFile::create(*path));
+    LLMC_RETURN_IF_ERROR(checkOutputPlaces(wholeOutputsOf(options)));
     return options.metrics.empty() ? Status() : MetricsFile::checkPlace(options.metrics);
   }
 
