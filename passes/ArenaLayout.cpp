@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 namespace llmc {
 
@@ -31,51 +32,65 @@ constexpr double kCloseEnough = 1.0005;
 constexpr double kGoodEnough = 1.01;
 constexpr size_t kMinRounds = 8, kMaxRounds = 100, kMovesPerRound = 40, kMaxMoves = 30000, kMaxWork = 50'000'000;
 
-} // namespace
+/// A value with its place.
+struct Placed {
+  int64_t offset, end;
+  unsigned first, last;
+};
 
-static bool meet(const ArenaValue &a, const ArenaValue &b) { return a.first <= b.last && b.first <= a.last; }
-
-/// `placed` holds (offset, end) of what lives at the same time, by offset.
-static int64_t findGap(llvm::ArrayRef<std::pair<int64_t, int64_t>> placed, int64_t bytes, Fit fit) {
-  int64_t end = 0, best = -1, bestGap = INT64_MAX;
-  for (auto [offset, otherEnd] : placed) {
-    int64_t gap = offset - end;
-    if (gap >= bytes && fit == Fit::lowest)
-      return end;
-    if (gap >= bytes && gap < bestGap) {
-      best = end;
-      bestGap = gap;
-    }
-    end = std::max(end, otherEnd);
+/// The places of what is placed so far, by offset: everything a search for a gap reads, side by side.
+class PlacedValues {
+public:
+  PlacedValues(llvm::ArrayRef<ArenaValue> values, ArenaLayout &layout) : values(values), layout(layout) {
+    placed.reserve(values.size());
   }
-  return best < 0 ? end : best;
-}
+
+  void put(unsigned index, int64_t offset) {
+    const ArenaValue &value = values[index];
+    int64_t end = offset + alignBuffer(value.bytes);
+    layout.offsets[index] = offset;
+    layout.bytes = std::max(layout.bytes, end);
+    auto at =
+        llvm::lower_bound(placed, offset, [](const Placed &other, int64_t value) { return other.offset < value; });
+    placed.insert(at, {offset, end, value.first, value.last});
+  }
+
+  /// Where `value` fits between what lives at the same time.
+  int64_t findGap(const ArenaValue &value, Fit fit) const {
+    int64_t bytes = alignBuffer(value.bytes), end = 0, best = -1, bestGap = INT64_MAX;
+    for (const Placed &other : placed) {
+      if (value.last < other.first || other.last < value.first)
+        continue;
+      int64_t gap = other.offset - end;
+      if (gap >= bytes && fit == Fit::lowest)
+        return end;
+      if (gap >= bytes && gap < bestGap) {
+        best = end;
+        bestGap = gap;
+      }
+      end = std::max(end, other.end);
+    }
+    return best < 0 ? end : best;
+  }
+
+private:
+  llvm::ArrayRef<ArenaValue> values;
+  ArenaLayout &layout;
+  std::vector<Placed> placed;
+};
+
+} // namespace
 
 static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, Fit fit) {
   ArenaLayout layout;
   layout.offsets.assign(values.size(), 0);
-  Order byOffset; // placed values, by offset
-  llvm::SmallVector<std::pair<int64_t, int64_t>> neighbours;
-  auto put = [&](unsigned index, int64_t offset) {
-    layout.offsets[index] = offset;
-    layout.bytes = std::max(layout.bytes, offset + alignBuffer(values[index].bytes));
-    auto at = llvm::lower_bound(byOffset, offset,
-                                [&](unsigned other, int64_t value) { return layout.offsets[other] < value; });
-    byOffset.insert(at, index);
-  };
+  PlacedValues placed(values, layout);
   for (auto [index, value] : llvm::enumerate(values))
     if (value.offset)
-      put(index, *value.offset);
-  for (unsigned index : order) {
-    if (values[index].offset)
-      continue;
-    int64_t bytes = alignBuffer(values[index].bytes);
-    neighbours.clear();
-    for (unsigned other : byOffset)
-      if (meet(values[index], values[other]))
-        neighbours.push_back({layout.offsets[other], layout.offsets[other] + alignBuffer(values[other].bytes)});
-    put(index, findGap(neighbours, bytes, fit));
-  }
+      placed.put(index, *value.offset);
+  for (unsigned index : order)
+    if (!values[index].offset)
+      placed.put(index, placed.findGap(values[index], fit));
   return layout;
 }
 
@@ -191,27 +206,30 @@ ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values) {
                     descending(area),
                     sorted([&](unsigned a, unsigned b) { return values[a].first < values[b].first; }),
                     descending(lifetime)};
-  // The best start first; the others only where it cannot be improved enough.
+  // Sizes as they are placed: what padding takes no order gives back.
+  int64_t bound = largestSum(values, [](const ArenaValue &value) { return alignBuffer(value.bytes); });
+  // The best start first, and no more once nothing can be better; the others only where it cannot be improved enough.
   llvm::SmallVector<Start> starts;
   for (const Order &order : orders)
-    for (Fit fit : {Fit::tightest, Fit::lowest})
+    for (Fit fit : {Fit::tightest, Fit::lowest}) {
       starts.push_back({order, fit, place(values, order, fit)});
+      if (starts.back().layout.bytes == bound)
+        return starts.back().layout;
+    }
   llvm::stable_sort(starts, [](const Start &a, const Start &b) { return a.layout.bytes < b.layout.bytes; });
-  // Sizes as they are placed: what padding takes no order gives back.
-  double bound = double(largestSum(values, [](const ArenaValue &value) { return alignBuffer(value.bytes); }));
   size_t numRounds = kMaxWork / (values.size() * values.size() + 1);
   Start best = starts.front();
   auto tryAll = [&](auto change) {
     for (const Start &start : starts)
-      if (&start == starts.begin() || double(best.layout.bytes) > kGoodEnough * bound)
+      if (&start == starts.begin() || double(best.layout.bytes) > kGoodEnough * double(bound))
         change(start);
   };
   tryAll([&](const Start &start) {
-    improve(values, start, kCloseEnough * bound, std::clamp(numRounds, kMinRounds, kMaxRounds), best);
+    improve(values, start, kCloseEnough * double(bound), std::clamp(numRounds, kMinRounds, kMaxRounds), best);
   });
-  if (double(best.layout.bytes) > kGoodEnough * bound)
+  if (double(best.layout.bytes) > kGoodEnough * double(bound))
     tryAll([&](const Start &start) {
-      shuffle(values, start, kGoodEnough * bound, std::min(kMovesPerRound * numRounds, kMaxMoves), best);
+      shuffle(values, start, kGoodEnough * double(bound), std::min(kMovesPerRound * numRounds, kMaxMoves), best);
     });
   return best.layout;
 }
