@@ -102,6 +102,45 @@ TEST(KernelCost, RooflineTakesTheSlowerOfComputeAndMemory) {
   EXPECT_TRUE(roofline(zero("clear"), "fp32", slowDevice()).isByMemory);
 }
 
+/// 4 GFLOP/s for contractions of bf16, 8 for large ones, 16 and 32 for attention, 0.5 GB/s.
+DeviceRates tunedDevice() {
+  DeviceRates device = slowDevice();
+  device.reached = {4, 8, 16, 32, 0.5};
+  return device;
+}
+
+TEST(KernelCost, ExpectsWhatTunedKernelsReach) {
+  Launch half = matmul(32, 32, 32, ElementType::bf16), large = matmul(32, kLargeDimension, 32, ElementType::bf16);
+  large.bytes = 0;
+  EXPECT_EQ(expectedMs(half, slowDevice()), std::nullopt);
+  EXPECT_DOUBLE_EQ(*expectedMs(half, tunedDevice()), std::max(65536.0 / 4e6, 12288 / 0.5e6));
+  EXPECT_DOUBLE_EQ(*expectedMs(large, tunedDevice()), 2.0 * 32 * 32 * kLargeDimension / 8e6);
+  EXPECT_DOUBLE_EQ(*expectedMs(zero("clear"), tunedDevice()), 4096 / 0.5e6);
+  // Nobody measured f32.
+  EXPECT_EQ(expectedMs(matmul(32, 32, 32, ElementType::f32), tunedDevice()), std::nullopt);
+}
+
+TEST(KernelCost, ExpectsAProgramWhereItKnowsEachLaunch) {
+  Program program;
+  program.launches = {zero("clear"), matmul(32, 32, 32, ElementType::bf16)};
+  EXPECT_DOUBLE_EQ(*expectedMs(program, tunedDevice()),
+                   *expectedMs(program.launches[0], tunedDevice()) + *expectedMs(program.launches[1], tunedDevice()));
+  program.launches.push_back(matmul(32, 32, 32, ElementType::f32));
+  EXPECT_EQ(expectedMs(program, tunedDevice()), std::nullopt);
+}
+
+TEST(PlanText, SaysHowManyTokensAreExpected) {
+  Plan plan = smallPlan();
+  plan.batch = 2;
+  plan.sequence = 10;
+  plan.targets[0].programs[0].launches[1] = matmul(32, 32, 32, ElementType::bf16);
+  PlanView view = viewOf(plan);
+  view.device = tunedDevice();
+  // 8.192 us for each of two clears, 24.576 us for the product.
+  EXPECT_NE(planText("p", view, mainProgram(view), false).find("expected 0.04 ms: 488.3 k tokens/s"),
+            std::string::npos);
+}
+
 TEST(DeviceRates, NamesAreKnownAndOthersRefused) {
   for (const std::string &name : deviceNames())
     if (name != "this") {

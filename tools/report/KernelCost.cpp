@@ -79,4 +79,46 @@ Roofline roofline(const Launch &launch, const std::string &precision, const Devi
   return {std::max(computeMs, memoryMs), memoryMs >= computeMs};
 }
 
+static bool isLarge(const Launch &launch) {
+  bool large = false;
+  forEachInt(launch, [&](std::string_view name, int64_t value) {
+    large |= (name == "m" || name == "n" || name == "k") && value >= kLargeDimension;
+  });
+  return large;
+}
+
+/// The rate of the multiply-adds of a launch, 0 where its time follows from its bytes alone.
+static std::optional<double> reachedGflops(const Launch &launch, const ReachedRates &reached) {
+  bool isContraction = launch.kind == KernelKind::MatMul, isAttention = launch.kind == KernelKind::Attention,
+       isAttentionGrad = launch.kind == KernelKind::AttentionGrad;
+  if (!isContraction && !isAttention && !isAttentionGrad)
+    return 0;
+  if (firstType(launch) != ElementType::bf16)
+    return std::nullopt;
+  if (isContraction)
+    return isLarge(launch) ? reached.largeBf16Gflops : reached.bf16Gflops;
+  return isAttention ? reached.attentionGflops : reached.attentionGradientGflops;
+}
+
+std::optional<double> expectedMs(const Launch &launch, const DeviceRates &device) {
+  if (!device.reached)
+    return std::nullopt;
+  std::optional<double> gflops = reachedGflops(launch, *device.reached);
+  if (!gflops)
+    return std::nullopt;
+  double computeMs = *gflops > 0 ? launch.flops / *gflops / 1e6 : 0;
+  return std::max(computeMs, launch.bytes / device.reached->memoryGbs / 1e6);
+}
+
+std::optional<double> expectedMs(const Program &program, const DeviceRates &device) {
+  double ms = 0;
+  for (const Launch &launch : program.launches) {
+    std::optional<double> expected = expectedMs(launch, device);
+    if (!expected)
+      return std::nullopt;
+    ms += *expected;
+  }
+  return ms;
+}
+
 } // namespace llmc

@@ -72,6 +72,8 @@ static OrderedJson launchJson(const PlanView &view, const TargetPrograms &target
                       {"bound_ms", bound.ms},
                       {"bound_by", bound.isByMemory ? "memory" : "compute"},
                       {"stream", launch.stream}};
+  if (std::optional<double> expected = expectedMs(launch, view.device))
+    json["expected_ms"] = *expected;
   if (const LaunchTime *time = timeOf(view, program.kind, i)) {
     json["measured_ms"] = time->meanMs;
     json["least_ms"] = time->leastMs;
@@ -102,6 +104,8 @@ static OrderedJson programJson(const PlanView &view, const TargetPrograms &targe
   }
   OrderedJson json = {
       {"kind", programKindName(program.kind)}, {"flops", flops}, {"bytes", bytes}, {"bound_ms", boundMs}};
+  if (std::optional<double> expected = expectedMs(program, view.device))
+    json["expected_ms"] = *expected;
   if (measuredMs > 0)
     json["measured_ms"] = measuredMs;
   json["arena_bytes"] = program.arenaBytes;

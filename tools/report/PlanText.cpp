@@ -73,6 +73,8 @@ public:
         fmt::format("{} on {}: {} launches, {}FLOP, {}B; at least {:.2f} ms on {}", programKindName(program.kind),
                     view.targets.front()->isa, total.numLaunches, countText(total.flops), countText(total.bytes),
                     total.boundMs, view.device.isMeasured ? "this machine" : view.device.name);
+    if (std::optional<double> expected = expectedMs(program, view.device))
+      text += fmt::format(", expected {:.2f} ms{}", *expected, tokensText(*expected));
     if (isMeasured)
       text +=
           fmt::format(", measured {:.2f} ms: {:.0f}% of it", total.measuredMs, 100 * total.boundMs / total.measuredMs);
@@ -98,6 +100,13 @@ public:
   }
 
 private:
+  /// ": 670 k tokens/s" where the program takes the whole batch through a step.
+  std::string tokensText(double ms) const {
+    bool isStep = program.kind == ProgramKind::stepFused || program.kind == ProgramKind::step;
+    double tokens = double(view.plan->batch * view.plan->sequence);
+    return isStep && ms > 0 ? fmt::format(": {} tokens/s", countText(tokens / ms * 1000)) : "";
+  }
+
   double ms(size_t i) const {
     const LaunchTime *time = timeOf(view, program.kind, i);
     return time ? time->meanMs : roofline(program.launches[i], view.plan->precision, view.device).ms;
