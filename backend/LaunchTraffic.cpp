@@ -1,5 +1,5 @@
 // Generated kernels read and write each operand as a whole, also where a result lies over an operand. The others name
-// one buffer several times (packed q, k and v) and add to what is there where `accumulate` says so.
+// one buffer several times (packed q, k and v), add to what is there where `accumulate` says so, or touch a part of it.
 #include "backend/LaunchTraffic.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -32,9 +32,19 @@ static double rowBytes(const Launch &launch, const BufferRef &table) {
   return double(table.bytes) * double(std::min(intOf(launch, "n"), intOf(launch, "v"))) / double(intOf(launch, "v"));
 }
 
+/// What a copy takes out of its source: often a part of it, put into a part of a larger value.
+static double copiedBytes(const Launch &launch) {
+  double bytes = double(intOf(launch, "bytes"));
+  for (const char *size : {"size0", "size1", "size2", "size3", "size4", "size5"})
+    bytes *= double(intOf(launch, size));
+  return bytes;
+}
+
 double trafficBytes(const Launch &launch) {
   if (launch.kind == KernelKind::Generated)
     return sumOf(launch.operands);
+  if (launch.kind == KernelKind::Copy)
+    return 2 * copiedBytes(launch);
   SmallVector<BufferRef> distinct;
   for (const BufferRef &operand : launch.operands)
     if (!llvm::is_contained(distinct, operand))
