@@ -1,9 +1,10 @@
 // Fusions to code: analyse each, find the distinct kernels, compile those in parallel (each is a module of its own),
 // join the pieces in order.
 #include "backend/codegen/Codegen.h"
-#include "backend/codegen/CompileModule.h"
 #include "backend/codegen/CpuKernelBuilder.h"
+#include "backend/codegen/CpuModule.h"
 #include "backend/codegen/FlattenObject.h"
+#include "backend/codegen/LowerModule.h"
 #include "backend/codegen/MathExpansion.h"
 
 #include "mlir/IR/Threading.h"
@@ -29,7 +30,7 @@ static llvm::Expected<FlatCode> compileKernel(const FusionStages &stages, const 
   emitKernel(stages, kernel);
   kernel.finish();
   expandMath(*module);
-  llvm::Expected<SmallVector<char>> object = compileModule(*module, isa);
+  llvm::Expected<SmallVector<char>> object = compileToObject(*module, isa);
   if (!object)
     return object.takeError();
   return flattenObject(*object, kFunction);

@@ -1,6 +1,7 @@
 // The code as bytes: the same for the same fusions, shared by equal kernels, free of what a plan cannot hold.
-#include "backend/codegen/CompileModule.h"
+#include "backend/codegen/CpuModule.h"
 #include "backend/codegen/FlattenObject.h"
+#include "backend/codegen/LowerModule.h"
 #include "tests/backend/codegen/FusionCase.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -103,7 +104,7 @@ TEST(Code, RefusesWhatKernelsCannotHold) {
 std::string flattenError(const char *text) {
   loadKernelDialects(testContext());
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, ParserConfig(&testContext()));
-  llvm::Expected<SmallVector<char>> object = compileModule(*module, cpuIsas()[0]);
+  llvm::Expected<SmallVector<char>> object = compileToObject(*module, cpuIsas()[0]);
   if (!object)
     return llvm::toString(object.takeError());
   llvm::Expected<FlatCode> code = flattenObject(*object, "kernel");

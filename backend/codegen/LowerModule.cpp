@@ -1,7 +1,7 @@
 // MLIR's conversions, then LLVM. The code arrives vectorised and unrolled as it should be, so a short list of passes
 // serves: two thirds of O2's time at the same speed of code (tests/bench/codegen-bench: 7 ms a kernel and ISA level
 // against 11).
-#include "backend/codegen/CompileModule.h"
+#include "backend/codegen/LowerModule.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -12,18 +12,16 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
@@ -31,19 +29,16 @@
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
-#include <mutex>
-
 using namespace mlir;
 
 namespace llmc {
 
-static constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
-
 void loadKernelDialects(MLIRContext &context) {
   registerBuiltinDialectTranslation(context);
   registerLLVMDialectTranslation(context);
+  registerNVVMDialectTranslation(context);
   context.loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
-                      scf::SCFDialect>();
+                      NVVM::NVVMDialect, scf::SCFDialect>();
 }
 
 /// Lets products and sums fuse; a maximum need not tell -0 from 0.
@@ -60,6 +55,7 @@ static LogicalResult lowerToLlvmDialect(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
+  target.addLegalDialect<NVVM::NVVMDialect>();
   LLVMTypeConverter types(context);
   RewritePatternSet patterns(context);
   populateSCFToControlFlowConversionPatterns(patterns);
@@ -69,41 +65,7 @@ static LogicalResult lowerToLlvmDialect(ModuleOp module) {
   return applyFullConversion(module, target, std::move(patterns));
 }
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createTargetMachine(const CpuIsa &isa) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-  std::string message;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(kTriple, message);
-  if (!target)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), message.c_str());
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(kTriple, isa.cpu, isa.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-}
-
-/// Nothing outside is called, nothing unwinds, and 512-bit vectors are used where the lanes fill them.
-static void setAttributes(llvm::Module &module, const CpuIsa &isa) {
-  for (llvm::Function &function : module) {
-    if (function.isDeclaration())
-      continue;
-    function.setDSOLocal(true);
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-    function.addFnAttr("no-builtins");
-    function.addFnAttr("no-jump-tables", "true");
-    function.addFnAttr("target-cpu", isa.cpu);
-    function.addFnAttr("target-features", isa.features);
-    std::string width = std::to_string(isa.lanes * 32);
-    function.addFnAttr("prefer-vector-width", width);
-    function.addFnAttr("min-legal-vector-width", width);
-  }
-}
-
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -129,29 +91,22 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       passes.run(function, functions);
 }
 
-llvm::Expected<SmallVector<char>> compileModule(ModuleOp module, const CpuIsa &isa) {
-  auto fail = [](const char *what) { return llvm::createStringError(llvm::inconvertibleErrorCode(), what); };
+llvm::Error codegenError(StringRef text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), "%s", text.str().c_str());
+}
+
+llvm::Expected<LoweredModule> lowerModule(ModuleOp module, const llvm::TargetMachine &machine) {
   relaxFloats(module);
   if (failed(lowerToLlvmDialect(module)))
-    return fail("a kernel does not lower to LLVM's dialect");
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "kernel");
-  if (!code)
-    return fail("a kernel does not translate to LLVM IR");
-  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(isa);
-  if (!machine)
-    return machine.takeError();
-  code->setTargetTriple(kTriple);
-  code->setDataLayout((*machine)->createDataLayout());
-  setAttributes(*code, isa);
-  optimize(*code, **machine);
-  SmallVector<char> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager emit;
-  if ((*machine)->addPassesToEmitFile(emit, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true))
-    return fail("LLVM cannot emit objects for this target");
-  emit.run(*code);
-  return object;
+    return codegenError("a kernel does not lower to LLVM's dialect");
+  LoweredModule lowered;
+  lowered.context = std::make_unique<llvm::LLVMContext>();
+  lowered.code = translateModuleToLLVMIR(module, *lowered.context, "kernel");
+  if (!lowered.code)
+    return codegenError("a kernel does not translate to LLVM IR");
+  lowered.code->setTargetTriple(machine.getTargetTriple().str());
+  lowered.code->setDataLayout(machine.createDataLayout());
+  return lowered;
 }
 
 } // namespace llmc
