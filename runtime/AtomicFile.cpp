@@ -1,6 +1,6 @@
 // Linux calls: open(O_TMPFILE) or open(O_EXCL), pwrite, fsync, linkat or rename, and an fsync of the folder, so that
 // the new name survives a crash. linkat replaces no file, so over an old one the new one gets a temporary name for the
-// moment between linkat and rename.
+// moment between linkat and rename. Whoever has a temporary file locks it (flock), so one without a lock is a leftover.
 #include "runtime/AtomicFile.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -28,15 +29,45 @@ Error AtomicFile::systemError(const char *action) const {
 /// Where /proc shows the open file, for linkat: by its descriptor alone only root may link.
 static std::string descriptorPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-/// Calls make(name) with temporary names beside `path` until it succeeds or fails for another reason than that the name
-/// is taken. The name; "" with errno after a failure. A leftover of a killed run may have our process id in its name.
-template <typename Make> static std::string makeTemporary(const std::string &path, Make make) {
+/// How many processes may write one file at a time.
+static constexpr int kMaxTemporaries = 16;
+
+static std::string temporaryName(const std::string &path, int number) {
   // A name that is just short enough must have room for the suffix.
   constexpr size_t kMaxSuffix = 32;
   size_t name = path.rfind('/') + 1; // npos + 1 is 0
   std::string stem = path.substr(0, name + std::min(path.size() - name, size_t{NAME_MAX} - kMaxSuffix));
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string temporary = stem + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(attempt);
+  return stem + ".unfinished." + std::to_string(number);
+}
+
+/// Whether `fd` is the file that is now called `name`.
+static bool isCalled(int fd, const char *name) {
+  struct stat mine, named;
+  return ::fstat(fd, &mine) == 0 && ::lstat(name, &named) == 0 && mine.st_dev == named.st_dev &&
+         mine.st_ino == named.st_ino;
+}
+
+static bool lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+/// Removes the temporary files of `path` that no process holds any more. Where the file system has no locks, none is.
+static void removeLeftovers(const std::string &path) {
+  for (int number = 0; number < kMaxTemporaries; ++number) {
+    std::string name = temporaryName(path, number);
+    int fd = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+      continue;
+    struct stat info;
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && lock(fd) && isCalled(fd, name.c_str()))
+      ::unlink(name.c_str());
+    ::close(fd);
+  }
+}
+
+/// Calls make(name) with temporary names beside `path` until it succeeds or fails for another reason than that the name
+/// is taken. The name; "" with errno after a failure.
+template <typename Make> static std::string makeTemporary(const std::string &path, Make make) {
+  for (int number = 0; number < kMaxTemporaries; ++number) {
+    std::string temporary = temporaryName(path, number);
     if (make(temporary.c_str()))
       return temporary;
     if (errno != EEXIST)
@@ -57,21 +88,31 @@ static Status checkName(const std::string &path) {
 
 Result<AtomicFile> AtomicFile::create(const std::string &path) {
   LLMC_RETURN_IF_ERROR(checkName(path));
+  removeLeftovers(path);
   int fd = ::open(folderOf(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0) // no such files there, or nothing can be made there: then the next says why
     return createNamed(path);
   AtomicFile file(path, "", fd);
   if (::access(descriptorPath(fd).c_str(), F_OK) != 0) // no /proc
     return createNamed(path);
+  lock(fd); // no lock, no leftovers known: they stay
   return file;
 }
 
 Result<AtomicFile> AtomicFile::createNamed(const std::string &path) {
   LLMC_RETURN_IF_ERROR(checkName(path));
+  removeLeftovers(path);
   int fd = -1;
   std::string temporary = makeTemporary(path, [&](const char *name) {
     fd = ::open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return fd >= 0;
+    if (fd < 0)
+      return false;
+    if (!lock(fd) || isCalled(fd, name))
+      return true;
+    // Somebody took it for a leftover before it was locked: the next name.
+    ::close(std::exchange(fd, -1));
+    errno = EEXIST;
+    return false;
   });
   if (fd < 0)
     return Error{path + ": cannot create: " + std::strerror(errno)};

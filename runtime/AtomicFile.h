@@ -1,7 +1,7 @@
 // A file that appears whole or not at all: bytes go to a file that has no name yet, commit() flushes it to the disk and
-// gives it the final one. Dropped without commit(), or with the process, it is gone and the old file stays. File
-// systems that know no nameless files get a temporary name beside the final one; only there a killed process leaves it
-// behind.
+// gives it the final one. Dropped without commit(), or with the process, it is gone and the old file stays. A temporary
+// name beside the final one, `<name>.unfinished.<number>`, is needed where the file system knows no nameless files, and
+// for a moment to replace an old file; one that a killed process left there is removed by the next who makes this file.
 #pragma once
 
 #include "runtime/Status.h"

@@ -37,7 +37,7 @@ def examine(name, expected, folder):
         problems.append(f"is valid but was refused: {text[-300:]}")
     if code == 0 and expected["stage"] in ("parse", "validate", "external"):
         problems.append(f"was accepted, expected: {expected['expect']}")
-    if any(f.endswith(".tmp") or ".tmp." in f for f in os.listdir(folder)):
+    if any(".unfinished." in f for f in os.listdir(folder)):
         problems.append("left a temporary file behind")
     if code == 0:
         code, text, more = run([os.path.join(BIN, "llmc-run"), plan, "--steps", "1", "--threads", "1"])

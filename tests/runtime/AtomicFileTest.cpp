@@ -129,6 +129,43 @@ TEST_P(AtomicFiles, SaysWhyACommitFailed) {
   EXPECT_EQ(file->commit().error().message, path("x: cannot rename into place: Is a directory"));
 }
 
+TEST_P(AtomicFiles, RemovesWhatAKilledProcessLeft) {
+  std::string longest = path("x") + std::string(NAME_MAX - 1, 'n');
+  for (const std::string &name : {path("x"), path("x"), longest}) {
+    pid_t child = ::fork();
+    if (child == 0) {
+      auto left = AtomicFile::createNamed(name);
+      if (left && write(*left, "half"))
+        ::raise(SIGKILL);
+      _exit(1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  ASSERT_EQ(namesIn(root()).size(), 2u) << "one of each name: the second process removed what the first left";
+  for (const std::string &name : {path("x"), longest}) {
+    auto file = GetParam()(name);
+    ASSERT_TRUE(file && file->commit());
+  }
+  EXPECT_THAT(namesIn(root()), ElementsAre("x", fs::path(longest).filename().string()));
+}
+
+TEST_P(AtomicFiles, LeavesWhatOthersAreWriting) {
+  auto first = AtomicFile::createNamed(path("x")); // its temporary name is seen in the folder
+  ASSERT_TRUE(first);
+  fs::create_symlink("nowhere", path("x.unfinished.1"));
+  fs::create_directory(path("x.unfinished.2"));
+  auto second = GetParam()(path("x"));
+  ASSERT_TRUE(second);
+  ASSERT_TRUE(write(*first, "first") && write(*second, "second"));
+  ASSERT_TRUE(second->commit());
+  EXPECT_EQ(readFile(path("x")), "second");
+  ASSERT_TRUE(first->commit());
+  EXPECT_EQ(readFile(path("x")), "first");
+  EXPECT_THAT(namesIn(root()), ElementsAre("x", "x.unfinished.1", "x.unfinished.2"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, AtomicFiles, ::testing::Values(AtomicFile::create, AtomicFile::createNamed),
                          [](const auto &info) { return info.index == 0 ? "nameless" : "named"; });
 
