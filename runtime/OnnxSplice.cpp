@@ -234,6 +234,13 @@ static Status writeModel(AtomicFile &file, std::span<const std::byte> model, std
   return file.append(model.subspan(at));
 }
 
+std::string trainedDataPath(const std::string &path, const Plan &plan, uint64_t modelBytes, uint64_t maxInlineBytes) {
+  uint64_t total = modelBytes;
+  for (const SpliceEntry &entry : plan.splice)
+    total += entry.bytes;
+  return total > maxInlineBytes ? path + ".data" : "";
+}
+
 Status writeTrainedModel(const std::string &path, const Plan &plan, std::span<const std::byte> model,
                          const ReadParameter &read, uint64_t maxInlineBytes) {
   if (model.empty())
@@ -241,15 +248,13 @@ Status writeTrainedModel(const std::string &path, const Plan &plan, std::span<co
   Result<std::vector<Payload>> payloads = collect(plan);
   if (!payloads)
     return inContext(path, payloads.error());
-  uint64_t total = model.size();
-  for (Payload &payload : *payloads) {
-    total += payload.splice->bytes;
+  for (Payload &payload : *payloads)
     payload.fields = header(kRawDataField, payload.splice->bytes);
-  }
-  bool isInline = total <= maxInlineBytes;
+  std::string dataPath = trainedDataPath(path, plan, model.size(), maxInlineBytes);
+  bool isInline = dataPath.empty();
   std::optional<AtomicFile> dataFile;
   if (!isInline) {
-    Result<AtomicFile> written = writeExternal(path + ".data", *payloads, read);
+    Result<AtomicFile> written = writeExternal(dataPath, *payloads, read);
     LLMC_RETURN_IF_ERROR(written);
     dataFile = std::move(*written);
   }

@@ -16,9 +16,13 @@ using ReadParameter = std::function<Status(const StateEntry &entry, uint64_t off
 /// Above this, weights go to a file of their own: Protobuf ends at 2 GiB.
 inline constexpr uint64_t kMaxInlineModelBytes = 1'500'000'000;
 
+/// The file beside `path` that a model too large for one file keeps its weights in; "" where one holds all.
+std::string trainedDataPath(const std::string &path, const Plan &plan, uint64_t modelBytes,
+                            uint64_t maxInlineBytes = kMaxInlineModelBytes);
+
 /// Writes the model with its parameters' present values, converted to each initializer's own type (rounding to nearest
-/// even) and layout. A model of more than maxInlineBytes is written with external data in `<path>.data`. Both files
-/// appear whole or not at all. Fails when a place of the splice table is not the end of a TensorProto.
+/// even) and layout. A model of more than maxInlineBytes is written with external data, in trainedDataPath(). Both
+/// files appear whole or not at all. Fails when a place of the splice table is not the end of a TensorProto.
 Status writeTrainedModel(const std::string &path, const Plan &plan, std::span<const std::byte> model,
                          const ReadParameter &read, uint64_t maxInlineBytes = kMaxInlineModelBytes);
 

@@ -1,10 +1,12 @@
 // llmc-run from its flags' values to its files, on the fake device.
 #include "tools/llmc-run/RunPlan.h"
 
+#include "runtime/OnnxSplice.h"
 #include "runtime/Safetensors.h"
 #include "tests/runtime/FakeDevice.h"
 #include "tests/runtime/TinyPlan.h"
 #include "tools/Threads.h"
+#include "tools/llmc-run/RunOutputs.h"
 
 #include <cstring>
 #include <filesystem>
@@ -17,7 +19,9 @@
 namespace llmc::test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class RunPlanTest : public ::testing::Test {
 protected:
@@ -189,6 +193,43 @@ TEST_F(RunPlanTest, ErrorsLeaveNoFiles) {
   options.exportWeights.clear();
   options.plan = folder.write("x.plan", "not a plan");
   EXPECT_THAT(run(), HasSubstr("x.plan: not a plan"));
+}
+
+TEST_F(RunPlanTest, RefusesEachOutputBeforeTheWork) {
+  using Path = std::string RunOptions::*;
+  for (Path output : {&RunOptions::metrics, &RunOptions::profile, &RunOptions::plot, &RunOptions::exportOnnx,
+                      &RunOptions::exportWeights, &RunOptions::exportGrads, &RunOptions::exportOutputs}) {
+    RunOptions others = options;
+    options.*output = folder.path("no/file");
+    EXPECT_EQ(run(), folder.path("no/file: cannot create: No such file or directory"));
+    options.*output = std::filesystem::path(options.plan).parent_path(); // a folder
+    EXPECT_THAT(run(), AnyOf(HasSubstr(": cannot write: it exists and is not a regular file"),
+                             HasSubstr(": cannot be written: Is a directory"))); // a log, which can be a device
+    // Said even before the plan is read.
+    options.plan = folder.path("none");
+    EXPECT_THAT(run(), Not(HasSubstr("none")));
+    options = others;
+  }
+  EXPECT_TRUE(log.prepared.empty());
+  EXPECT_TRUE(log.runs.empty());
+}
+
+TEST_F(RunPlanTest, RefusesTheFileOfALargeModelsWeights) {
+  constexpr uint64_t kTooMuch = kMaxInlineModelBytes + 1; // for one file
+  options.exportOnnx = folder.path("m.onnx");
+  EXPECT_TRUE(checkExportedData(options, tiny.plan, kTooMuch));
+  options.data = folder.path("m.onnx.data");
+  EXPECT_EQ(checkExportedData(options, tiny.plan, kTooMuch).error().message,
+            fmt::format("the weights of --export-onnx {0} and --data {0} are the same file", options.data));
+  EXPECT_TRUE(checkExportedData(options, tiny.plan, 1)) << "all in one file";
+  options.data.clear();
+  options.metrics = folder.path("m.onnx.data");
+  EXPECT_THAT(checkExportedData(options, tiny.plan, kTooMuch).error().message, HasSubstr("and --metrics "));
+  options.metrics.clear();
+  std::filesystem::create_directory(folder.path("m.onnx.data"));
+  EXPECT_EQ(checkExportedData(options, tiny.plan, kTooMuch).error().message,
+            folder.path("m.onnx.data: cannot write: it exists and is not a regular file"));
+  EXPECT_TRUE(checkExportedData(RunOptions(), tiny.plan, kTooMuch)) << "nothing is exported";
 }
 
 TEST(Threads, FollowTheEnvironment) {

@@ -2,7 +2,7 @@
 #include "backend/cpu/CpuDevice.h"
 #include "runtime/MeetingPlace.h"
 #include "tools/Flags.h"
-#include "tools/Outputs.h"
+#include "tools/llmc-run/RunOutputs.h"
 #include "tools/llmc-run/RunRanks.h"
 
 #include <charconv>
@@ -152,10 +152,7 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
     return fmt::format("--min-lr {:g} is larger than --lr {:g}", options.minLr, options.hyper.lr);
   if (device != "cpu" && device != "cuda")
     return fmt::format("--device {}: expected cpu or cuda", device);
-  std::vector<llmc::NamedFile> outputs = llmc::wholeOutputsOf(options);
-  outputs.insert(outputs.begin(), {"--metrics", options.metrics});
-  return llmc::outputConflict(outputs,
-                              {{"PLAN", options.plan}, {"--data", options.data}, {"--inputs", options.inputs}});
+  return llmc::outputConflict(options);
 }
 
 } // namespace

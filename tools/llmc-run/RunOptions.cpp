@@ -1,4 +1,4 @@
-// Which files the flags name, and which flags all ranks of a run must have alike.
+// Which flags all ranks of a run must have alike.
 #include "tools/llmc-run/RunOptions.h"
 
 #include <fmt/format.h>
@@ -7,12 +7,6 @@ namespace llmc {
 
 const char *scheduleName(ScheduleKind kind) {
   return kind == ScheduleKind::cosine ? "cosine" : kind == ScheduleKind::linear ? "linear" : "constant";
-}
-
-std::vector<NamedFile> wholeOutputsOf(const RunOptions &options) {
-  return {{"--profile", options.profile},          {"--plot", options.plot},
-          {"--export-onnx", options.exportOnnx},   {"--export-weights", options.exportWeights},
-          {"--export-grads", options.exportGrads}, {"--export-outputs", options.exportOutputs}};
 }
 
 std::vector<RunFact> sharedFlags(const RunOptions &options) {

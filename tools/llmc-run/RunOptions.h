@@ -4,7 +4,6 @@
 #include "runtime/Batch.h"
 #include "runtime/Schedule.h"
 #include "runtime/Session.h"
-#include "tools/Outputs.h"
 
 #include <optional>
 #include <string>
@@ -35,9 +34,6 @@ struct RunOptions {
   std::string metrics, profile, plot; ///< files to write; empty: none
   std::string exportOnnx, exportWeights, exportGrads, exportOutputs;
 };
-
-/// The files that appear whole or not at all, by their flags: all that a run writes but --metrics.
-std::vector<NamedFile> wholeOutputsOf(const RunOptions &options);
 
 /// Steps where neither the flags nor the data say how many.
 inline constexpr int64_t kDefaultSteps = 10;

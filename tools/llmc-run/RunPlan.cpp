@@ -9,6 +9,7 @@
 #include "runtime/StepProgress.h"
 #include "tools/Threads.h"
 #include "tools/llmc-run/RankTeam.h"
+#include "tools/llmc-run/RunOutputs.h"
 #include "tools/llmc-run/RunSource.h"
 
 #include <cmath>
@@ -34,10 +35,13 @@ public:
   }
 
   Status open() {
-    LLMC_RETURN_IF_ERROR(checkOutputs());
+    if (isFirst()) // the rank that writes
+      LLMC_RETURN_IF_ERROR(checkOutputs(options));
     Result<PlanFile> opened = PlanFile::open(options.plan);
     LLMC_RETURN_IF_ERROR(opened);
     file.emplace(std::move(*opened));
+    if (isFirst())
+      LLMC_RETURN_IF_ERROR(checkExportedData(options, file->plan(), file->model().size()));
     Result<InputMap> mapped = mapInputs(file->plan(), options.overrides);
     if (!mapped)
       return inContext(options.plan, mapped.error());
@@ -140,14 +144,6 @@ private:
     return team->requireSame(facts);
   }
 
-  /// A file that cannot be written is said before the training, not after it.
-  Status checkOutputs() const {
-    if (!isFirst())
-      return {};
-    LLMC_RETURN_IF_ERROR(checkOutputPlaces(wholeOutputsOf(options)));
-    return options.metrics.empty() ? Status() : MetricsFile::checkPlace(options.metrics);
-  }
-
   SessionOptions sessionOptions() const {
     SessionOptions wanted;
     wanted.trains = source.numSteps > 0;
@@ -164,23 +160,21 @@ private:
   void describe() const {
     const Plan &plan = file->plan();
     fmt::print(around.out, "{}: {}, {}, {}, plan {}\n", options.plan, plan.modelName, plan.precision, plan.optimizer,
-               formatPlanHash(file->hash()));
+        formatPlanHash(file->hash()));
     std::string gradients =
         session->gradientBytes() > 0 ? fmt::format(" + gradients {:.1f} MiB", toMib(session->gradientBytes())) : "";
-    fmt::print(around.out,
-               "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
-               device->describe(), threads, session->programs(), session->target().isa,
-               toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()),
-               toMib(session->stateBytes()), gradients, toMib(session->arenaBytes()));
+    fmt::print(around.out, "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
+        device->describe(), threads, session->programs(), session->target().isa,
+        toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()), toMib(session->stateBytes()),
+        gradients, toMib(session->arenaBytes()));
     if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")
-      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n",
-                 session->target().isa);
+      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n", session->target().isa);
     fmt::print(around.out, "{}\n{}\n", inputs.describe(), source.text);
     if (team)
       fmt::print(around.out, "{}\n", team->describe());
     if (options.scaleLr)
       fmt::print(around.out, "--scale-lr: rate {:g} x {} {} = {:g}\n", options.hyper.lr, ranks.ranks,
-                 ranks.ranks == 1 ? "rank" : "ranks", hyper.lr);
+          ranks.ranks == 1 ? "rank" : "ranks", hyper.lr);
     std::fflush(around.out);
   }
 
@@ -207,7 +201,7 @@ private:
     Result<double> loss = session->forward(batches, hyper);
     LLMC_RETURN_IF_ERROR(loss);
     fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
-               batches.size() > 1 ? fmt::format(", over {} micro-batches", batches.size()) : "");
+        batches.size() > 1 ? fmt::format(", over {} micro-batches", batches.size()) : "");
     StepNote mine;
     for (const Batch &batch : batches)
       mine.tokens += batch.numTokens;
@@ -223,8 +217,7 @@ private:
     if (source.numSteps > 0 || batches.size() > 1) {
       Result<double> loss = session->forward(batches.first(1), hyper);
       LLMC_RETURN_IF_ERROR(loss);
-      fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
-                 batches.size() > 1 ? ", the first micro-batch" : "");
+      fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss, batches.size() > 1 ? ", the first micro-batch" : "");
     }
     std::string what =
         batches.size() > 1 ? fmt::format("outputs of the first of {} micro-batches", batches.size()) : "outputs";
