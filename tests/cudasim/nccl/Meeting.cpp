@@ -1,6 +1,7 @@
 // The shared memory is named until all have joined; then nothing is left behind whoever dies.
 #include "tests/cudasim/nccl/Meeting.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -73,7 +74,7 @@ bool Meeting::mayPublish(uint64_t number) const {
 void Meeting::publish(uint64_t number, const Call &call, const std::byte *data, uint64_t bytes) {
   Slot &mine = slot(self);
   mine.call = call;
-  std::memcpy(reinterpret_cast<std::byte *>(&mine) + sizeof(Slot), data, bytes);
+  std::copy_n(data, bytes, reinterpret_cast<std::byte *>(&mine) + sizeof(Slot)); // a call without data has null and 0
   mine.published = number + 1;
 }
 
