@@ -1,6 +1,8 @@
 // Time left from a running mean of the steps' times.
 #include "runtime/StepProgress.h"
 
+#include "runtime/Say.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -34,7 +36,7 @@ void StepProgress::clearLine() {
 
 void StepProgress::note(const std::string &text) {
   clearLine();
-  fmt::print(out, "{}\n", text);
+  say(out, "{}\n", text);
   std::fflush(out);
 }
 
@@ -48,7 +50,7 @@ void StepProgress::update(int64_t step, double loss, double tokensPerSecond, dou
   if (!isLast)
     line += fmt::format("  {} left", formatDuration(static_cast<double>(totalSteps - step) * meanStepMs / 1e3));
   clearLine();
-  fmt::print(out, "{}{}", line, isTerminal ? "" : "\n");
+  say(out, "{}{}", line, isTerminal ? "" : "\n");
   isLineOpen = isTerminal;
   std::fflush(out);
 }

@@ -2,12 +2,13 @@
 // flags).
 #pragma once
 
+#include "runtime/Say.h"
 #include "runtime/Status.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fmt/core.h>
+#include <iostream>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,9 +16,18 @@
 
 namespace llmc {
 
+/// The end of every main: `status`, or 1 where it is 0 and standard output did not take all that was printed.
+inline int finish(const CLI::App &app, int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good())
+    return status;
+  say(stderr, "{}: standard output did not take all that was printed\n", app.get_name());
+  return status == 0 ? 1 : status;
+}
+
 /// Says that the flags are wrong, for what CLI11 can't check by itself. The exit status.
 inline int wrongFlags(const CLI::App &app, const std::string &message) {
-  fmt::print(stderr, "{}: {}\nRun with --help for more information.\n", app.get_name(), message);
+  say(stderr, "{}: {}\nRun with --help for more information.\n", app.get_name(), message);
   return 2;
 }
 
@@ -35,7 +45,7 @@ inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv, std::
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return finish(app, app.exit(error) == 0 ? 0 : 2);
   }
   for (const char *name : reserved)
     if (app.count(name) > 0)
@@ -49,7 +59,7 @@ inline std::optional<int> parseFlags(CLI::App &app, int argc, char **argv, std::
 
 /// Says why the tool could not do its work. The exit status.
 inline int failed(const CLI::App &app, const Error &error) {
-  fmt::print(stderr, "{}: {}\n", app.get_name(), error.message);
+  say(stderr, "{}: {}\n", app.get_name(), error.message);
   return 1;
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/core.h>
 #include <string>
@@ -77,7 +78,16 @@ inline Status checkOutputFolder(const std::string &path) {
   return {};
 }
 
-/// A file that outgrows the limit of the process is from here on an error that names it, as one on a full disk is.
-inline void reportFilesTooLarge() { std::signal(SIGXFSZ, SIG_IGN); }
+/// The begin of every main. A file that outgrows the limit of the process is from here on an error that names it, as
+/// one on a full disk is. Standard streams that the caller closed lead nowhere: else the first file opened would be
+/// one, and what is printed would go into it.
+inline void guardOutputs() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  int fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO)
+    fd = ::dup(fd);
+  if (fd >= 0)
+    ::close(fd);
+}
 
 } // namespace llmc

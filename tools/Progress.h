@@ -2,6 +2,8 @@
 // otherwise, and nothing at all when the work takes less than a second.
 #pragma once
 
+#include "runtime/Say.h"
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +21,7 @@ public:
 
   ~Progress() {
     if (isTerminal && shown)
-      fmt::print(stderr, "\r\033[K");
+      say(stderr, "\r\033[K");
   }
 
   /// Call as often as you like; it prints rarely.
@@ -33,7 +35,7 @@ public:
     if (totalBytes > 0 && doneBytes > 0)
       line += fmt::format(" of {:.0f} MB, {:.0f} s left", totalBytes / 1e6,
                           seconds * (static_cast<double>(totalBytes) / doneBytes - 1));
-    fmt::print(stderr, "{}{}{}", isTerminal ? "\r\033[K" : "", line, isTerminal ? "" : "\n");
+    say(stderr, "{}{}{}", isTerminal ? "\r\033[K" : "", line, isTerminal ? "" : "\n");
     std::fflush(stderr);
   }
 

@@ -3,6 +3,7 @@
 
 #include "backend/PlanEmitter.h"
 #include "passes/Passes.h"
+#include "runtime/Say.h"
 #include "tools/Outputs.h"
 #include "tools/Threads.h"
 #include "tools/llmc-compile/CheckNumerics.h"
@@ -70,7 +71,7 @@ public:
       LLMC_RETURN_IF_ERROR(writeReport(*model, emitted->plan));
     report(*model, emitted->plan);
     if (!numerics.empty())
-      fmt::print("{}\n", numerics);
+      say("{}\n", numerics);
     return {};
   }
 
@@ -146,16 +147,16 @@ private:
   void report(const ImportedModel &model, const Plan &plan) {
     printLedger(model.ledger, options.isVerbose);
     if (!options.import.keepDropout)
-      fmt::print("dropout is off\n");
+      say("dropout is off\n");
     if (options.precision == "tf32")
-      fmt::print("--tf32: a CPU computes in f32\n");
+      say("--tf32: a CPU computes in f32\n");
     if (options.isVerbose)
       printRemarks(diagnostics.getRemarks());
     printKernels(*model.module, plan, diagnostics.getRemarks());
     printMemory(plan);
     printTimes(record);
     std::error_code error;
-    fmt::print("{}: {:.1f} MB\n", options.output, double(std::filesystem::file_size(options.output, error)) / 1e6);
+    say("{}: {:.1f} MB\n", options.output, double(std::filesystem::file_size(options.output, error)) / 1e6);
   }
 
   Status writeReport(const ImportedModel &model, const Plan &plan) {

@@ -1,6 +1,7 @@
 // Numbers come from the plan: what is printed is what will run.
 #include "tools/llmc-compile/CompileReport.h"
 
+#include "runtime/Say.h"
 #include "tools/report/PlanText.h"
 
 #include <algorithm>
@@ -31,22 +32,22 @@ void printLedger(const Ledger &ledger, bool isWhole) {
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!isWhole && lines.size() > kMaxLedgerLines && i == kFirstLedgerLines) {
       size_t last = lines.size() - kLastLedgerLines;
-      fmt::print("  ... {} more; --verbose shows all\n", last - i);
+      say("  ... {} more; --verbose shows all\n", last - i);
       i = last;
     }
-    fmt::print("{}\n", lines[i]);
+    say("{}\n", lines[i]);
   }
 }
 
 void printWarnings(const std::vector<std::string> &warnings) {
   for (const std::string &warning : warnings)
-    fmt::print(stderr, "warning: {}\n", warning);
+    say(stderr, "warning: {}\n", warning);
 }
 
 void printRemarks(const std::vector<Remark> &remarks) {
   for (const Remark &remark : remarks)
-    fmt::print("{} {}{}{}: {}\n", remark.pass, remark.kind, remark.program.empty() ? "" : " in " + remark.program,
-               remark.node.empty() ? "" : " at " + remark.node, remark.message);
+    say("{} {}{}{}: {}\n", remark.pass, remark.kind, remark.program.empty() ? "" : " in " + remark.program,
+        remark.node.empty() ? "" : " at " + remark.node, remark.message);
 }
 
 //===-- Kernels
@@ -92,23 +93,23 @@ void printKernels(ModuleOp module, const Plan &plan, const std::vector<Remark> &
   const Program *step = findProgram(plan, ProgramKind::stepFused);
   for (const Launch &launch : step ? step->launches : std::vector<Launch>())
     ++launches[kernelInfo(launch.kind).name];
-  fmt::print("a step: {} launches: {}\n", step ? step->launches.size() : 0, countsText(launches));
-  fmt::print("fusions: {} of {} ops: {}\n", numFusions, numOps, countsText(fusions));
+  say("a step: {} launches: {}\n", step ? step->launches.size() : 0, countsText(launches));
+  say("fusions: {} of {} ops: {}\n", numFusions, numOps, countsText(fusions));
   size_t numDeclined =
       std::count_if(remarks.begin(), remarks.end(), [](const Remark &remark) { return remark.kind == "declined"; });
-  fmt::print("remarks: {} applied, {} declined; --remarks FILE has them\n", remarks.size() - numDeclined, numDeclined);
-  fmt::print("code: ");
+  say("remarks: {} applied, {} declined; --remarks FILE has them\n", remarks.size() - numDeclined, numDeclined);
+  say("code: ");
   for (const TargetPrograms &target : plan.targets)
-    fmt::print("{}{} {:.0f} KiB in {} kernels", &target == &plan.targets.front() ? "" : ", ", target.isa,
-               double(target.codeBytes) / 1024, target.entries.size());
-  fmt::print("\nFLOPs a token: {:.4g}\n", plan.flopsPerToken);
+    say("{}{} {:.0f} KiB in {} kernels", &target == &plan.targets.front() ? "" : ", ", target.isa,
+        double(target.codeBytes) / 1024, target.entries.size());
+  say("\nFLOPs a token: {:.4g}\n", plan.flopsPerToken);
 }
 
 //===-- Memory
 
 void printMemory(const Plan &plan) {
-  fmt::print("state: {:.1f} MiB; kept gradients {:.1f} MiB when accumulating\n{}", mib(plan.stateBytes),
-             mib(plan.gradientBytes), memoryTable(plan, plan.targets.front()));
+  say("state: {:.1f} MiB; kept gradients {:.1f} MiB when accumulating\n{}", mib(plan.stateBytes),
+      mib(plan.gradientBytes), memoryTable(plan, plan.targets.front()));
 }
 
 void addCompilation(PageExtras &extras, const Ledger &ledger, const PassRecord &record,
@@ -134,7 +135,7 @@ void printTimes(const PassRecord &record) {
     if (seconds > kShortSeconds)
       text += fmt::format("{}{} {:.3f}", text.empty() ? "" : ", ", pass.str(), seconds);
   }
-  fmt::print("{:.2f} s: {}\n", total, text);
+  say("{:.2f} s: {}\n", total, text);
 }
 
 } // namespace llmc

@@ -154,7 +154,7 @@ std::string conflict(Flags &flags) {
 } // namespace
 
 int main(int argc, char **argv) {
-  llmc::reportFilesTooLarge();
+  llmc::guardOutputs();
   Flags flags;
   CLI::App app(
       "Compiles an ONNX model into a plan: its whole training step as machine code, a schedule and a memory layout.",
@@ -175,5 +175,5 @@ int main(int argc, char **argv) {
   flags.compile.precision = isBf16 ? "bf16" : flags.isTf32 ? "tf32" : "fp32";
   if (llmc::Status status = llmc::compileModel(flags.compile); !status)
     return llmc::failed(app, status.error());
-  return 0;
+  return llmc::finish(app, 0);
 }

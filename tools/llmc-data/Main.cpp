@@ -1,4 +1,5 @@
 // llmc-data: text to token files. Flags in, one job, a line for each file made.
+#include "runtime/Say.h"
 #include "tools/Flags.h"
 #include "tools/Outputs.h"
 #include "tools/llmc-data/TextToTokens.h"
@@ -12,7 +13,7 @@ Example:
   bible -f "Gen1:1-Rev22:21" | llmc-data - -o train.bin)";
 
 int main(int argc, char **argv) {
-  llmc::reportFilesTooLarge();
+  llmc::guardOutputs();
   llmc::TextToTokensOptions options;
   std::string tokenizer = "bytes";
   CLI::App app("Turns text into a token file for llmc-run, in one pass, streaming.", "llmc-data");
@@ -36,8 +37,8 @@ int main(int argc, char **argv) {
   llmc::Result<llmc::TextToTokensReport> report = llmc::textToTokens(options);
   if (!report)
     return llmc::failed(app, report.error());
-  fmt::print("{}: {} tokens, vocabulary 256\n", options.output, report->numTrain);
+  llmc::say("{}: {} tokens, vocabulary 256\n", options.output, report->numTrain);
   if (report->numVal > 0)
-    fmt::print("{}: {} tokens, the last part of the text\n", llmc::validationPath(options.output), report->numVal);
-  return 0;
+    llmc::say("{}: {} tokens, the last part of the text\n", llmc::validationPath(options.output), report->numVal);
+  return llmc::finish(app, 0);
 }

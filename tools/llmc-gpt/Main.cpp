@@ -1,4 +1,5 @@
 // llmc-gpt: a GPT as ONNX. A preset's numbers, overridden by the flags given; then the graph, then the file.
+#include "runtime/Say.h"
 #include "tools/Flags.h"
 #include "tools/Outputs.h"
 #include "tools/llmc-gpt/GptConfig.h"
@@ -82,7 +83,7 @@ static uint64_t numParameters(const llmc::GptModel &model) {
 }
 
 int main(int argc, char **argv) {
-  llmc::reportFilesTooLarge();
+  llmc::guardOutputs();
   Flags flags;
   CLI::App app("Writes a GPT with initial weights as ONNX, ready for llmc-compile.", "llmc-gpt");
   addFlags(app, flags);
@@ -97,9 +98,9 @@ int main(int argc, char **argv) {
   llmc::Result<llmc::ModelFileReport> report = llmc::writeModel(std::move(model), {flags.output, config.seed});
   if (!report)
     return llmc::failed(app, report.error());
-  fmt::print("{}: {} layers, {} heads, width {}, vocabulary {}, context {}; inputs ({}, {})\n", flags.output,
-             config.layers, config.heads, config.width, config.vocab, config.context, config.batch, config.sequence);
-  fmt::print("{} parameters, {:.1f} MB{}\n", parameters, report->tensorBytes / 1e6,
-             report->dataPath.empty() ? ""s : " in " + report->dataPath);
-  return 0;
+  llmc::say("{}: {} layers, {} heads, width {}, vocabulary {}, context {}; inputs ({}, {})\n", flags.output,
+            config.layers, config.heads, config.width, config.vocab, config.context, config.batch, config.sequence);
+  llmc::say("{} parameters, {:.1f} MB{}\n", parameters, report->tensorBytes / 1e6,
+            report->dataPath.empty() ? ""s : " in " + report->dataPath);
+  return llmc::finish(app, 0);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -68,7 +70,7 @@ static Status writeProto(const onnx::ModelProto &proto, AtomicFile &file) {
   if (proto.ByteSizeLong() > std::numeric_limits<int32_t>::max())
     return Error{file.path() + ": the graph alone is over 2 GB, which an ONNX file can't hold"};
   if (!proto.SerializeToFileDescriptor(file.descriptor()))
-    return Error{file.path() + ": cannot write the model: is the disk full?"};
+    return Error{file.path() + ": cannot write: " + std::strerror(errno)};
   return {};
 }
 

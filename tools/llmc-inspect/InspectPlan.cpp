@@ -1,6 +1,7 @@
 // A view of the plan is made as the flags ask, then given to one of the reports.
 #include "tools/llmc-inspect/InspectPlan.h"
 
+#include "runtime/Say.h"
 #include "tools/Outputs.h"
 #include "tools/Threads.h"
 #include "tools/report/PlanDiff.h"
@@ -58,7 +59,7 @@ static Status printDiff(const PlanView &view, const InspectOptions &options) {
   Result<PlanView> otherView = viewOf(*other, options, view.device);
   LLMC_RETURN_IF_ERROR(otherView);
   std::string text = planDiff(view, *otherView);
-  fmt::print("{}", text.empty() ? "no difference\n" : text);
+  say("{}", text.empty() ? "no difference\n" : text);
   return {};
 }
 
@@ -82,9 +83,9 @@ Status inspectPlan(const InspectOptions &options) {
   if (!options.html.empty())
     return writeReportPage(options.html, *view, {});
   if (options.isJson)
-    fmt::print("{}\n", jsonText(planJson(*view), 1));
+    say("{}\n", jsonText(planJson(*view), 1));
   else
-    fmt::print("{}", planText(options.plan, *view, **program, options.isWhole));
+    say("{}", planText(options.plan, *view, **program, options.isWhole));
   return {};
 }
 

@@ -39,7 +39,7 @@ void addFlags(CLI::App &app, llmc::InspectOptions &options) {
 } // namespace
 
 int main(int argc, char **argv) {
-  llmc::reportFilesTooLarge();
+  llmc::guardOutputs();
   llmc::InspectOptions options;
   CLI::App app("Says what is in a plan: kernels, fusions, memory, collectives, size by section.", "llmc-inspect");
   app.footer(kFooter);
@@ -52,5 +52,5 @@ int main(int argc, char **argv) {
     return llmc::wrongFlags(app, message);
   if (llmc::Status status = llmc::inspectPlan(options); !status)
     return llmc::failed(app, status.error());
-  return 0;
+  return llmc::finish(app, 0);
 }

@@ -158,7 +158,7 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
 } // namespace
 
 int main(int argc, char **argv) {
-  llmc::reportFilesTooLarge();
+  llmc::guardOutputs();
   llmc::RunSurroundings around;
   llmc::RunOptions options;
   llmc::RankFlags ranks;
@@ -197,5 +197,5 @@ int main(int argc, char **argv) {
   llmc::RunEnd end = llmc::runRanks(ranks, options, around);
   for (const std::string &error : end.errors)
     llmc::failed(app, {error});
-  return end.exitStatus;
+  return llmc::finish(app, end.exitStatus);
 }

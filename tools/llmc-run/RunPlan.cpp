@@ -6,6 +6,7 @@
 #include "runtime/Plot.h"
 #include "runtime/Prefetcher.h"
 #include "runtime/Profiler.h"
+#include "runtime/Say.h"
 #include "runtime/StepProgress.h"
 #include "tools/Threads.h"
 #include "tools/llmc-run/RankTeam.h"
@@ -88,9 +89,9 @@ public:
     }
     progress.reset();
     if (stoppedBy != 0)
-      fmt::print(around.out, "stopped by signal {} after {} of {} steps\n", stoppedBy, losses.size(), source.numSteps);
+      say(around.out, "stopped by signal {} after {} of {} steps\n", stoppedBy, losses.size(), source.numSteps);
     if (options.rankTimes && team)
-      fmt::print(around.out, "{}", rankTimes.table());
+      say(around.out, "{}", rankTimes.table());
     return {};
   }
 
@@ -106,7 +107,7 @@ public:
     LLMC_RETURN_IF_ERROR(
         writeFile(options.profile, "trace", [&](const std::string &path) { return profiler.writeTrace(path); }));
     if (!options.profile.empty())
-      fmt::print(around.out, "{}", profiler.table());
+      say(around.out, "{}", profiler.table());
     return team ? team->finish() : Status();
   }
 
@@ -159,21 +160,21 @@ private:
   /// Says what is about to happen.
   void describe() const {
     const Plan &plan = file->plan();
-    fmt::print(around.out, "{}: {}, {}, {}, plan {}\n", options.plan, plan.modelName, plan.precision, plan.optimizer,
+    say(around.out, "{}: {}, {}, {}, plan {}\n", options.plan, plan.modelName, plan.precision, plan.optimizer,
         formatPlanHash(file->hash()));
     std::string gradients =
         session->gradientBytes() > 0 ? fmt::format(" + gradients {:.1f} MiB", toMib(session->gradientBytes())) : "";
-    fmt::print(around.out, "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
+    say(around.out, "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
         device->describe(), threads, session->programs(), session->target().isa,
         toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()), toMib(session->stateBytes()),
         gradients, toMib(session->arenaBytes()));
     if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")
-      fmt::print(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n", session->target().isa);
-    fmt::print(around.out, "{}\n{}\n", inputs.describe(), source.text);
+      say(around.out, "bf16: {} has no bf16 instructions, contractions multiply in f32\n", session->target().isa);
+    say(around.out, "{}\n{}\n", inputs.describe(), source.text);
     if (team)
-      fmt::print(around.out, "{}\n", team->describe());
+      say(around.out, "{}\n", team->describe());
     if (options.scaleLr)
-      fmt::print(around.out, "--scale-lr: rate {:g} x {} {} = {:g}\n", options.hyper.lr, ranks.ranks,
+      say(around.out, "--scale-lr: rate {:g} x {} {} = {:g}\n", options.hyper.lr, ranks.ranks,
           ranks.ranks == 1 ? "rank" : "ranks", hyper.lr);
     std::fflush(around.out);
   }
@@ -200,7 +201,7 @@ private:
   Status forwardOnly(std::span<const Batch> batches, Clock::time_point begin) {
     Result<double> loss = session->forward(batches, hyper);
     LLMC_RETURN_IF_ERROR(loss);
-    fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss,
+    say(around.out, "loss {:.6f} (forward only{})\n", *loss,
         batches.size() > 1 ? fmt::format(", over {} micro-batches", batches.size()) : "");
     StepNote mine;
     for (const Batch &batch : batches)
@@ -217,7 +218,7 @@ private:
     if (source.numSteps > 0 || batches.size() > 1) {
       Result<double> loss = session->forward(batches.first(1), hyper);
       LLMC_RETURN_IF_ERROR(loss);
-      fmt::print(around.out, "loss {:.6f} (forward only{})\n", *loss, batches.size() > 1 ? ", the first micro-batch" : "");
+      say(around.out, "loss {:.6f} (forward only{})\n", *loss, batches.size() > 1 ? ", the first micro-batch" : "");
     }
     std::string what =
         batches.size() > 1 ? fmt::format("outputs of the first of {} micro-batches", batches.size()) : "outputs";
@@ -312,7 +313,7 @@ private:
     if (path.empty() || !isFirst())
       return {};
     LLMC_RETURN_IF_ERROR(write(path));
-    fmt::print(around.out, "{}: {}\n", path, what);
+    say(around.out, "{}: {}\n", path, what);
     std::fflush(around.out);
     return {};
   }
