@@ -1,5 +1,5 @@
 // The numbers of a plan's reports, on plans of a few launches made by hand.
-#include "tools/report/CollectiveText.h"
+#include "tools/report/Collectives.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/PlanDiff.h"
 #include "tools/report/PlanJson.h"
@@ -181,6 +181,15 @@ TEST(CollectiveTable, SaysWhatRunsWhileAMessageTravels) {
                     half(KernelKind::AllReduceStart, 1), half(KernelKind::AllReduceWait, 0),
                     half(KernelKind::AllReduceWait, 1)};
   plan.targets[0].programs.push_back(ranks);
+  PlanView view;
+  view.plan = &plan;
+  view.times[ProgramKind::stepRanks] = {{}, {}, {}, {0.5, 0.25, 2}, {}};
+  OrderedJson json = collectivesJson(view, ranks);
+  EXPECT_EQ(json[0].dump(),
+            R"({"op":"all_reduce","position":0,"name":"c_fc.weight","type":"f32","parts":2,"bytes":5000,)"
+            R"("start_launch":0,"wait_launch":3,"launches_meanwhile":2,"flops_meanwhile":65536.0,)"
+            R"("waited_ms":0.5})");
+  EXPECT_FALSE(json[1].contains("waited_ms")) << "not measured";
   std::string table = collectiveTable(plan.targets[0], 8);
   EXPECT_THAT(table, HasSubstr("collectives of step-ranks: 2 messages, 10 kB a rank\n"));
   EXPECT_THAT(table, ContainsRegex(" 0 +2 +5 k +2 +65.54 k  c_fc.weight\n"));

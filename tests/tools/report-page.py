@@ -79,6 +79,10 @@ class ReportPage(ToolCase):
             self.assertEqual((shown["kind"], shown["arena"], shown["bound"]), (program["kind"], program["arena_bytes"], program["arena_lower_bound_bytes"]))
             self.assertEqual(shown["peak"], list(program["peak"]["by_category"].values()))
             self.assertEqual([data["texts"][name] for name in shown["launches"]["name"]], [launch["name"] for launch in program["launches"]])
+            self.assertEqual([(data["texts"][row[0]], *row[1:6]) for row in shown["collectives"]],
+                             [(one["name"], one["parts"], one["bytes"], one["start_launch"], one["wait_launch"], one["flops_meanwhile"])
+                              for one in program["collectives"]])
+            self.assertEqual(bool(shown["collectives"]), program["kind"].endswith("-ranks"))
             live = [sum(parts) for parts in zip(*shown["live"], strict=True)]
             self.assertEqual(max(live), program["arena_lower_bound_bytes"])
             self.assertEqual(live.index(max(live)), shown["peakLaunch"])

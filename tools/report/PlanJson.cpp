@@ -1,6 +1,7 @@
 // Keys stand in the order in which people read them.
 #include "tools/report/PlanJson.h"
 
+#include "tools/report/Collectives.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/ProgramMemory.h"
 
@@ -113,6 +114,7 @@ static OrderedJson programJson(const PlanView &view, const TargetPrograms &targe
   json["arena_padded_lower_bound_bytes"] = memory.paddedLowerBoundBytes;
   json["peak"] = {
       {"launch", memory.peakLaunch}, {"bytes", sum(memory.peak)}, {"by_category", categoriesJson(memory.peak)}};
+  json["collectives"] = collectivesJson(view, program);
   json["launches"] = std::move(launches);
   json["values"] = std::move(values);
   return json;

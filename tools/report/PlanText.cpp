@@ -1,7 +1,7 @@
 // Tables of fixed columns; the widest text stands last, so that nothing wraps into a number.
 #include "tools/report/PlanText.h"
 
-#include "tools/report/CollectiveText.h"
+#include "tools/report/Collectives.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/ProgramMemory.h"
 

@@ -3,6 +3,7 @@
 #include "tools/report/ReportPage.h"
 
 #include "runtime/AtomicFile.h"
+#include "tools/report/Collectives.h"
 #include "tools/report/KernelCost.h"
 #include "tools/report/PageFiles.h"
 #include "tools/report/ProgramMemory.h"
@@ -71,9 +72,20 @@ private:
         live.push_back(bytes[category]);
       json["live"].push_back(std::move(live));
     }
+    json["collectives"] = collectiveRows(program);
     json["launches"] = launchColumns(program);
     json["values"] = valueColumns(program);
     return json;
+  }
+
+  OrderedJson collectiveRows(const Program &program) {
+    OrderedJson rows = OrderedJson::array();
+    for (const Collective &one : collectivesOf(program)) {
+      const LaunchTime *waited = timeOf(view, program.kind, one.waitLaunch);
+      rows.push_back({pool.add(one.start->name), one.start->operands.size(), one.bytes, one.startLaunch, one.waitLaunch,
+                      shortNumber(one.flopsMeanwhile), waited ? shortNumber(waited->meanMs) : OrderedJson()});
+    }
+    return rows;
   }
 
   OrderedJson launchColumns(const Program &program) {

@@ -19,6 +19,22 @@ function showOverview() {
   sortableTable($("peaks"), columns, D.programs, columns.length - 3);
 }
 
+/* Rows of D.programs[i].collectives: name, parts, bytes, start, wait, operations meanwhile, ms waited or null. */
+function showCollectives() {
+  const program = D.programs.filter(one => one.collectives.length)[$("collective-program").value], rows = program.collectives;
+  const bytes = rows.reduce((sum, row) => sum + row[2], 0), isMeasured = rows.some(row => row[6] !== null);
+  $("collective-note").textContent = `${rows.length} messages, ${trafficText(bytes)} a rank. A message travels from the launch that starts it to the one that waits for it.`;
+  const number = (title, at, text = value => value) => ({title, isNumber: true, value: row => row[at], text: row => text(row[at])});
+  const columns = [
+    {title: "No.", isNumber: false, value: row => rows.indexOf(row), text: row => rows.indexOf(row)},
+    number("Bytes", 2, trafficText), number("Parts", 1), number("Starts at launch", 3), number("Waited for at", 4),
+    {title: "Launches meanwhile", isNumber: true, value: row => row[4] - row[3] - 1, text: row => row[4] - row[3] - 1},
+    number("Operations meanwhile", 5, flopsText), ...(isMeasured ? [number("Waited ms", 6, msText)] : []),
+    {title: "Parameters and nodes", value: row => T[row[0]], text: row => T[row[0]].replaceAll("+", ", "), isWide: true},
+  ];
+  sortableTable($("collective-table"), columns, rows, 0);
+}
+
 function showLedger() {
   const words = $("ledger-find").value.toLowerCase(), titles = ["Parameter", "Stored as", "Shape", "Role", "Read by"];
   const rows = D.ledger.filter(row => row.join(" ").toLowerCase().includes(words));
@@ -70,6 +86,13 @@ function startPage() {
   $("memory-program").onchange = showMemory;
   showKernels();
   showMemory();
+  const ofRanks = D.programs.filter(program => program.collectives.length).map(program => program.kind);
+  $("collectives").hidden = !ofRanks.length;
+  if (ofRanks.length) {
+    choices($("collective-program"), ofRanks, Math.max(0, ofRanks.indexOf(kinds[D.first] + "-ranks")));
+    $("collective-program").onchange = showCollectives;
+    showCollectives();
+  }
   $("graph").hidden = !D.graphs;
   if (D.graphs) startGraphs();
   $("ledger").hidden = !D.ledger;
