@@ -2,12 +2,14 @@
 // that a terminal's Ctrl-C reaches the parent alone, which passes it on once.
 #include "runtime/Launcher.h"
 
+#include "runtime/RankHub.h"
+#include "runtime/RankProcess.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
-#include <fstream>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
@@ -18,7 +20,6 @@ namespace llmc {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStoppedGrace{300}; ///< for a stopped rank, once the run has failed
 constexpr std::chrono::milliseconds kPause{100};        ///< between two looks
-constexpr std::chrono::milliseconds kLeastGrace{2000};  ///< a rank ends itself after one second (EndGuard)
 
 namespace {
 
@@ -80,7 +81,7 @@ private:
     ::sigprocmask(SIG_SETMASK, &oldMask, nullptr);
     Launched launched;
     LaunchedRank &mine = launched.rank.emplace();
-    mine.place = {rank, options.ranks, rank, options.ranks, "llmc-run", job};
+    mine.place = {rank, options.ranks, rank, options.ranks, kOwnLauncher, job};
     mine.port = port;
     if (rank == 0)
       mine.listener = std::move(listener);
@@ -126,21 +127,13 @@ private:
     }
   }
 
-  static bool isStoppedProcess(pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    std::string text;
-    std::getline(file, text);
-    size_t name = text.rfind(')');
-    return name != std::string::npos && name + 2 < text.size() && text[name + 2] == 'T';
-  }
-
   /// Once one has ended, the others should: after a failure they hear of it, and a stopped one cannot.
   void endLeftOvers() {
     // Not by the clock alone: all may have been stopped for a while.
     sinceFirstEnd += std::min<Clock::duration>(Clock::now() - lastLook, 2 * kPause);
     lastLook = Clock::now();
-    // A failure has taken the rest.
-    auto limit = hasFailed ? std::max(options.timeout / 5, kLeastGrace) : options.timeout * 4 / 5;
+    RankTimes times(options.timeout); // a failure has taken the rest
+    auto limit = hasFailed ? times.grace + times.beat : times.silence;
     for (size_t rank = 0; rank < children.size(); ++rank) {
       Child &child = children[rank];
       if (child.hasEnded || child.wasKilled)

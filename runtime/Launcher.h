@@ -12,7 +12,7 @@ namespace llmc {
 
 struct LaunchOptions {
   int ranks = 1;
-  std::chrono::milliseconds timeout{30000}; ///< of the ranks; a fifth of it is for the others to end, once one has failed
+  std::chrono::milliseconds timeout{30000}; ///< of the ranks: see RankTimes
   std::string host = "127.0.0.1";           ///< where rank 0 is to listen
   uint16_t port = 0;                        ///< 0: any free one
 };

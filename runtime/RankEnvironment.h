@@ -13,9 +13,12 @@ namespace llmc {
 struct RankPlace {
   int rank = 0, worldSize = 1;
   int localRank = 0, localSize = 1; ///< among those of this machine
-  std::string launcher;             ///< "torchrun", "mpirun", "srun", "llmc-run"; empty: none
+  std::string launcher;             ///< "torchrun", "mpirun", "srun", kOwnLauncher; empty: none
   std::string job;                  ///< the same for all ranks of a run and no other run; empty where not known
 };
+
+/// The launcher of --nproc.
+inline constexpr const char *kOwnLauncher = "llmc-run";
 
 /// Looks up an environment variable.
 using Environment = std::function<std::optional<std::string>(const char *name)>;

@@ -1,6 +1,8 @@
 // One thread and poll(): it never waits for one peer, so that a stopped rank cannot hold up the others.
 #include "runtime/RankHub.h"
 
+#include "runtime/RankProcess.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <poll.h>
@@ -84,7 +86,7 @@ void RankHub::lose(const std::vector<int> &ranks, const std::string &how) {
 void RankHub::handleHello(Peer &peer, const Frame &frame) {
   Unpacker unpacker(frame.payload);
   int64_t magic = unpacker.number(), worldSize = unpacker.number(), rank = unpacker.number();
-  std::string job = unpacker.text(), version = unpacker.text();
+  std::string job = unpacker.text(), version = unpacker.text(), process = unpacker.text();
   if (!unpacker.isGood() || magic != kHubMagic) {
     peer.socket = Fd();
     return;
@@ -111,15 +113,21 @@ void RankHub::handleHello(Peer &peer, const Frame &frame) {
     return;
   }
   peer.rank = static_cast<int>(rank);
+  peer.process = std::move(process);
   if (version != options.version)
     return fail({RankFailure::Kind::unequal,
                  {peer.rank},
                  0,
                  fmt::format("rank {} runs version {}, rank 0 version {}", rank, version, options.version)});
+  send(peer, HubMessage::here, describeProcess());
   if (static_cast<int>(numRanks()) == options.worldSize) {
     isComplete = true;
     std::ranges::sort(peers, {}, [](const auto &one) { return one->rank < 0 ? INT32_MAX : one->rank; });
-    sendAll(HubMessage::welcome, "");
+    Packer processes;
+    for (auto &one : peers)
+      if (one->rank >= 0)
+        processes.put(one->process);
+    sendAll(HubMessage::welcome, processes.bytes());
   }
 }
 

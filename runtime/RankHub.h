@@ -30,29 +30,32 @@ std::string nameRanks(const std::vector<int> &ranks);
 
 /// What the ranks and the hub say to each other; payloads by Packer.
 enum class HubMessage : uint8_t {
-  hello = 1,   ///< to the hub: kHubMagic, world size, rank, job, version
+  hello = 1,   ///< to the hub: kHubMagic, world size, rank, job, version, process (RankProcess.h)
   refused = 2, ///< to one process that is no rank of this run: text
-  welcome = 3, ///< to all: every rank has come
+  welcome = 3, ///< to all: every rank has come; the process of rank 0, of rank 1, ...
   beat = 4,    ///< both ways, every so often: I live
   share = 5,   ///< to the hub: text
   shared = 6,  ///< to all, when every rank has shared: text of rank 0, of rank 1, ...
   abort = 7,   ///< both ways: a RankFailure
   bye = 8,     ///< both ways: I leave because all is done
+  here = 9,    ///< to one that said hello: the process of rank 0
 };
-inline constexpr int64_t kHubMagic = 0x314275486D4C4C; // "LLmHuB1"; another protocol, another number
+inline constexpr int64_t kHubMagic = 0x324275486D4C4C; // "LLmHuB2"; another protocol, another number
 
 std::string packFailure(const RankFailure &failure);
 std::optional<RankFailure> unpackFailure(std::string_view bytes);
 
-/// How long things may take, all from the one number that the user gives.
+/// How long things may take, all from the one number that the user gives: silence, two beats until it is noticed and
+/// told, and the grace come to less than that.
 struct RankTimes {
   using Milliseconds = std::chrono::milliseconds;
   explicit RankTimes(Milliseconds timeout)
-      : arrival(timeout * 9 / 10), silence(timeout * 8 / 10),
-        beat(std::clamp<Milliseconds>(timeout / 10, Milliseconds(20), Milliseconds(1000))) {}
+      : arrival(timeout * 17 / 20), beat(std::clamp(timeout / 20, Milliseconds(20), Milliseconds(1000))),
+        grace(std::max(timeout / 10, std::min(timeout / 5, Milliseconds(1000)))), silence(timeout - grace - 3 * beat) {}
   Milliseconds arrival; ///< for all to come
-  Milliseconds silence; ///< without a heartbeat; the rest of the time-out is for ending
   Milliseconds beat;    ///< between two heartbeats
+  Milliseconds grace;   ///< for a rank to end, once it has heard that the run has failed
+  Milliseconds silence; ///< without a heartbeat
 };
 
 struct HubOptions {
@@ -77,6 +80,7 @@ private:
     Fd socket;
     FrameReader reader;
     int rank = -1; ///< -1 before its hello
+    std::string process;
     bool hasLeft = false;
     Clock::time_point heard;
     std::optional<std::string> share;

@@ -2,8 +2,10 @@
 #include "runtime/Rendezvous.h"
 
 #include "runtime/MeetingFile.h"
+#include "runtime/RankProcess.h"
 #include "runtime/TorchStore.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -96,7 +98,7 @@ Status Rendezvous::meet() {
 
 Status Rendezvous::sayHello() {
   Packer hello;
-  hello.put(kHubMagic).put(worldSize()).put(rank()).put(options.place.job).put(options.version);
+  hello.put(kHubMagic).put(worldSize()).put(rank()).put(options.place.job).put(options.version).put(describeProcess());
   if (Status status = sendFrame(socket, static_cast<uint8_t>(HubMessage::hello), hello.bytes()); !status)
     return inContext("rank 0", status.error());
   return {};
@@ -107,7 +109,10 @@ Status Rendezvous::waitForWelcome() {
     thread.join();
   isStopped = false;
   wake = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  thread = std::thread([this] { serve(); });
+  thread = std::thread([this] {
+    serve();
+    endStopped();
+  });
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, kRetry, [&] { return isWelcome || cause || refusal; }))
     if (isAskedToStop())
@@ -138,12 +143,12 @@ Rendezvous::~Rendezvous() {
     ::unlink(writtenFile.c_str());
 }
 
-void Rendezvous::setFailure(RankFailure failure) {
+void Rendezvous::setFailure(const RankFailure &failure) {
   {
     std::lock_guard lock(mutex);
     if (cause)
       return;
-    cause = std::move(failure);
+    cause = failure;
   }
   changed.notify_all();
   std::lock_guard lock(alarmMutex);
@@ -151,12 +156,32 @@ void Rendezvous::setFailure(RankFailure failure) {
     std::exchange(alarm, nullptr)();
 }
 
+/// Those of this machine that are stopped, and so do not hear that the run has failed.
+void Rendezvous::endStopped() {
+  std::optional<RankFailure> lost = failure();
+  if (!lost || lost->kind != RankFailure::Kind::lost || options.place.launcher == kOwnLauncher) // its parent does it
+    return;
+  // Rank 0's silence is every rank's own finding, to within a beat; had it ended before, it would be said to be gone.
+  if (std::ranges::count(lost->ranks, 0) > 0)
+    std::this_thread::sleep_for(times.beat * 3 / 2);
+  for (int rank : lost->ranks)
+    if (static_cast<size_t>(rank) < processes.size())
+      endIfStopped(processes[static_cast<size_t>(rank)]);
+}
+
 /// False when nothing more will come.
 bool Rendezvous::handle(const Frame &frame) {
   switch (static_cast<HubMessage>(frame.kind)) {
+  case HubMessage::here:
+    processes = {frame.payload};
+    return true;
   case HubMessage::welcome: {
     std::lock_guard lock(mutex);
     isWelcome = true;
+    Unpacker told(frame.payload);
+    processes.clear();
+    for (int other = 0; other < worldSize(); ++other)
+      processes.push_back(told.text());
     break;
   }
   case HubMessage::shared: {

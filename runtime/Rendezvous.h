@@ -61,8 +61,9 @@ private:
   Status waitForWelcome();
   bool isAskedToStop() const { return options.signal && options.signal->load() != 0; }
   void serve();
+  void endStopped();
   bool handle(const Frame &frame);
-  void setFailure(RankFailure cause);
+  void setFailure(const RankFailure &failure);
   Status statusOfFailure() const;
 
   RendezvousOptions options;
@@ -79,7 +80,8 @@ private:
   std::optional<std::string> refusal;
   std::optional<std::string> sharedTexts;
   std::function<void()> alarm;
-  std::thread thread; ///< of serve()
+  std::vector<std::string> processes; ///< of rank 0, of the others once all have come; of serve()
+  std::thread thread;                 ///< of serve()
 };
 
 } // namespace llmc

@@ -4,6 +4,7 @@
 
 #include "backend/comm/GlooTransport.h"
 #include "backend/comm/ShmTransport.h"
+#include "runtime/RankProcess.h"
 
 #include <algorithm>
 #include <array>

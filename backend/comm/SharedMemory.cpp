@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,17 +49,6 @@ Result<SharedMemory> SharedMemory::create(Rendezvous &ranks, uint64_t bytes) {
   memory.bytes = bytes;
   LLMC_RETURN_IF_ERROR(ranks.exchange("", "sharing memory")); // rank 0 keeps its descriptor until all have opened it
   return memory;
-}
-
-std::string machineId() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  for (const char *name : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
-    char link[64] = "";
-    (void)!::readlink(name, link, sizeof(link) - 1);
-    id += std::string(" ") + link;
-  }
-  return fmt::format("{} {}", id, ::geteuid());
 }
 
 } // namespace llmc

@@ -29,7 +29,4 @@ private:
   uint64_t bytes = 0;
 };
 
-/// The same text in all processes that can share memory, and in no others: machine, user, namespaces.
-std::string machineId();
-
 } // namespace llmc

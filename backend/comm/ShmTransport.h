@@ -9,7 +9,7 @@
 
 namespace llmc {
 
-/// All ranks must be of one machine (machineId()) and call it.
+/// All ranks must be of one machine (runtime/RankProcess.h) and call it.
 Result<std::unique_ptr<Transport>> makeShmTransport(Rendezvous &ranks);
 
 } // namespace llmc

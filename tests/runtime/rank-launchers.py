@@ -190,6 +190,12 @@ class Slurm(RankCase):
         self.assertRegex(error, r"rank-run: step 3: all_\w+ \d+ '[^']+': rank 1 is gone: its connection closed")
         self.assertLess(time.monotonic() - begin, 10)
         self.assertFalse(os.path.exists(self.path("meet")))
+        begin = time.monotonic()  # srun leaves a stopped rank alone, the other ranks do not
+        status, _, error = self.srun("--steps", 6, "--timeout", "4s", LLMC_TEST_FAULT=f"1:step:{signal.SIGSTOP.value}")
+        self.assertNotEqual(status, 0)
+        self.assertIn("rank 1 gave no sign of life for 2.6 s; rank 1 had not arrived", error)
+        print(f"  a rank stopped under srun: all ended after {time.monotonic() - begin:.2f} s", file=sys.stderr)
+        self.assertLess(time.monotonic() - begin, 6)  # srun's own start and end included
 
 
 def free_ports(count):
@@ -242,15 +248,14 @@ class TwoMachines(RankCase):
             self.assertAlmostEqual(mine["loss"], expected["loss"], delta=2e-6 * abs(expected["loss"]))
 
     def test_end_when_one_is_killed_or_stopped(self):
-        for number, how in ((signal.SIGKILL, "rank 3 is gone"), (signal.SIGSTOP, "rank 3 gave no sign of life for 3.2 s")):
+        for number, how in ((signal.SIGKILL, "rank 3 is gone"), (signal.SIGSTOP, "rank 3 gave no sign of life for 2.6 s")):
             begin = time.monotonic()
             ranks = self.ranks("--timeout", "4s", LLMC_TEST_FAULT=f"3:step:{number.value}")
             ends = [self.end(rank) for rank in ranks[:3]]
             self.assertEqual([status for status, _, _ in ends], [1, 1, 1])
             self.assertIn(how, ends[0][2])
+            self.assertEqual(self.end(ranks[3])[0], -signal.SIGKILL, "a stopped rank is ended by the one beside it")
             self.assertLess(time.monotonic() - begin, 6)
-            ranks[3].kill()
-            self.end(ranks[3])
 
 
 if __name__ == "__main__":

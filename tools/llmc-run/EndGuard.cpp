@@ -1,15 +1,11 @@
 // It looks now and then instead of being called: the alarm of Rendezvous is the network's.
 #include "tools/llmc-run/EndGuard.h"
 
-#include <algorithm>
-
 namespace llmc {
-
-constexpr std::chrono::milliseconds kLeastGrace{1000}; ///< a busy machine takes its time to end a process
 
 EndGuard::EndGuard(const Rendezvous &ranks, std::chrono::milliseconds timeout,
                    std::function<void(const RankFailure &)> abandon)
-    : ranks(ranks), timeout(timeout), abandon(std::move(abandon)), thread([this] { watch(); }) {}
+    : ranks(ranks), times(timeout), abandon(std::move(abandon)), thread([this] { watch(); }) {}
 
 EndGuard::~EndGuard() {
   {
@@ -26,9 +22,9 @@ bool EndGuard::sleep(std::chrono::milliseconds time) {
 }
 
 void EndGuard::watch() {
-  while (sleep(timeout / 20))
+  while (sleep(times.beat / 5))
     if (std::optional<RankFailure> failure = ranks.failure()) {
-      if (sleep(std::max(timeout / 10, kLeastGrace)))
+      if (sleep(times.grace))
         abandon(*failure);
       return;
     }

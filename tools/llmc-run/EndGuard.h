@@ -9,8 +9,8 @@ namespace llmc {
 
 class EndGuard {
 public:
-  /// Calls `abandon` on a thread of its own when the run has failed and a tenth of `timeout`, but at least a second,
-  /// later the guard is still there. `ranks` must outlive it.
+  /// Calls `abandon` on a thread of its own when the run has failed and the grace of `timeout` (RankTimes) later the
+  /// guard is still there. `ranks` must outlive it.
   EndGuard(const Rendezvous &ranks, std::chrono::milliseconds timeout,
            std::function<void(const RankFailure &)> abandon);
   ~EndGuard();
@@ -23,7 +23,7 @@ private:
   bool sleep(std::chrono::milliseconds time);
 
   const Rendezvous &ranks;
-  std::chrono::milliseconds timeout;
+  RankTimes times;
   std::function<void(const RankFailure &)> abandon;
   std::mutex mutex;
   std::condition_variable changed;

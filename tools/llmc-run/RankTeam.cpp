@@ -2,7 +2,7 @@
 #include "tools/llmc-run/RankTeam.h"
 
 #include "backend/comm/Communicator.h"
-#include "backend/comm/SharedMemory.h"
+#include "runtime/RankProcess.h"
 #include "tools/Threads.h"
 
 #include <algorithm>

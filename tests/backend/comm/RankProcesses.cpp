@@ -1,6 +1,8 @@
 // A pipe a rank carries its text; poll() on nothing but time, for a test may wait a little.
 #include "tests/backend/comm/RankProcesses.h"
 
+#include "runtime/RankProcess.h"
+
 #include <algorithm>
 #include <csignal>
 #include <fcntl.h>
@@ -65,21 +67,24 @@ std::vector<RankOutcome> runRanks(const RankSetup &setup,
     pipes.push_back(ends[0]);
   }
   *listener = Fd();
-  std::vector<bool> isStopped(pids.size());
+  constexpr std::chrono::milliseconds kBreath{500};
+  Clock::time_point last = start, onlyStoppedSince = start;
   for (size_t left = pids.size(); left > 0; ::usleep(5000)) {
-    double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    // A stopped rank is only waited for as long as another lives that should end by itself.
-    bool isOver = seconds > most || static_cast<size_t>(std::ranges::count(isStopped, true)) == left;
+    Clock::time_point now = Clock::now();
+    double seconds = std::chrono::duration<double>(now - start).count();
+    // A stopped rank is only waited for as long as another lives that should end by itself. All may have been stopped
+    // together, and this process with them: that is over soon.
+    bool wasAway = now - std::exchange(last, now) > kBreath;
+    if (wasAway || !std::ranges::all_of(pids, [](pid_t pid) { return pid == 0 || isStoppedProcess(pid); }))
+      onlyStoppedSince = now;
+    bool isOver = seconds > most || now - onlyStoppedSince > kBreath;
     for (size_t i = 0; i < pids.size(); ++i) {
       int status = 0;
       if (pids[i] && isOver && !outcomes[i].wasLeft) {
         outcomes[i].wasLeft = true;
         ::kill(pids[i], SIGKILL);
       }
-      if (!pids[i] || ::waitpid(pids[i], &status, WNOHANG | WUNTRACED) != pids[i])
-        continue;
-      isStopped[i] = WIFSTOPPED(status);
-      if (isStopped[i])
+      if (!pids[i] || ::waitpid(pids[i], &status, WNOHANG) != pids[i])
         continue;
       pids[i] = 0;
       --left;

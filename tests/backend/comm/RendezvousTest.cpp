@@ -59,12 +59,12 @@ TEST(Rendezvous, NamesARankThatNeverComes) {
       if (rank == victim)
         ::_exit(3);
     };
-    expectNamed(setup, victim, fmt::format("rank {} did not arrive in 2.7 s; 2 of 3 ranks did", victim));
+    expectNamed(setup, victim, fmt::format("rank {} did not arrive in 2.55 s; 2 of 3 ranks did", victim));
     setup.change = [&](int rank, RendezvousOptions &) {
       if (rank == victim)
         ::raise(SIGSTOP);
     };
-    expectNamed(setup, victim, fmt::format("rank {} did not arrive in 2.7 s; 2 of 3 ranks did", victim));
+    expectNamed(setup, victim, fmt::format("rank {} did not arrive in 2.55 s; 2 of 3 ranks did", victim));
   }
 }
 
@@ -74,7 +74,7 @@ TEST(Rendezvous, NamesRankZeroThatIsKilledOrStopped) {
     if (rank == 0)
       ::raise(SIGSTOP);
   };
-  expectNamed(setup, 0, "rank 0 gave no sign of life for 2.4 s");
+  expectNamed(setup, 0, "rank 0 gave no sign of life for 1.95 s");
   setup.change = [](int rank, RendezvousOptions &options) {
     if (rank == 0) {
       ::usleep(200000); // the others are in the queue
@@ -125,7 +125,7 @@ TEST(Rendezvous, RefusesAnotherRunAndWaitsForItsOwn) {
   auto outcomes = runRanks(setup, nothing);
   EXPECT_THAT(outcomes[2].text, EndsWith(": another run meets there"));
   EXPECT_LT(outcomes[2].seconds, 1);
-  EXPECT_THAT(outcomes[0].text, EndsWith("rank 2 did not arrive in 2.7 s; 2 of 3 ranks did"));
+  EXPECT_THAT(outcomes[0].text, EndsWith("rank 2 did not arrive in 2.55 s; 2 of 3 ranks did"));
 }
 
 TEST(Rendezvous, ListensOnlyWhereNobodyElseDoes) {
@@ -151,7 +151,7 @@ TEST(Rendezvous, SaysThatRankZeroCannotBeReached) {
     options.meeting.port = 1; // nobody listens there
   };
   auto outcomes = runRanks(setup, nothing, 5);
-  EXPECT_EQ(outcomes[1].text, "rendezvous at 127.0.0.1:1: rank 1 could not reach rank 0 in 2.7 s: 127.0.0.1:1: "
+  EXPECT_EQ(outcomes[1].text, "rendezvous at 127.0.0.1:1: rank 1 could not reach rank 0 in 2.55 s: 127.0.0.1:1: "
                               "Connection refused");
 }
 
@@ -190,7 +190,7 @@ TEST_F(MeetingByFile, SaysThatNoFileCame) {
   };
   auto outcomes = runRanks(alone, nothing, 5);
   EXPECT_EQ(outcomes[2].text,
-            fmt::format("rendezvous at file:{0}: rank 2 could not reach rank 0 in 2.7 s: {0}: No such "
+            fmt::format("rendezvous at file:{0}: rank 2 could not reach rank 0 in 2.55 s: {0}: No such "
                         "file or directory",
                         path));
 }
