@@ -44,18 +44,18 @@ static void addTarget(EmittedPlan &emitted, ArrayRef<Program> programs, const Cp
   target.codeBytes = blob.bytes.size();
   emitted.code.insert(emitted.code.end(), blob.bytes.begin(), blob.bytes.end());
   // Fusions that are the same kernel share an entry.
-  llvm::DenseMap<uint64_t, int64_t> entryAt;
-  std::vector<int64_t> entryOf;
+  llvm::DenseMap<uint64_t, int32_t> entryAt;
+  std::vector<int32_t> entryOf;
   for (const auto &[name, offset] : blob.entries) {
     auto [found, isNew] = entryAt.try_emplace(offset, target.entries.size());
     if (isNew)
-      target.entries.push_back({name, offset});
+      target.entries.push_back({.name = name, .offset = offset});
     entryOf.push_back(found->second);
   }
   for (Program &program : target.programs)
     for (Launch &launch : program.launches)
-      if (launch.kind == KernelKind::Generated)
-        launch.ints[0] = entryOf[launch.ints[0]];
+      if (launch.entry >= 0)
+        launch.entry = entryOf[launch.entry];
   emitted.plan.targets.push_back(std::move(target));
 }
 

@@ -78,7 +78,7 @@ private:
     for (Value operand : description.operands)
       launch.operands.push_back(operand ? bufferOf(operand) : BufferRef());
     if (auto fusion = fusions.find(&source); fusion != fusions.end())
-      description.ints["entry"] = fusion->second;
+      launch.entry = static_cast<int32_t>(fusion->second);
     std::string unknown =
         inOrder(info->ints, description.ints, launch.ints) + inOrder(info->floats, description.floats, launch.floats);
     if (!unknown.empty())

@@ -103,8 +103,8 @@ struct StateEntry {
   StateKind kind = StateKind::parameter;
   ElementType type = ElementType::f32;
   std::vector<int64_t> shape;
-  BufferRef buffer; ///< of a piece: where its first row starts, at any element, and the bytes of all its rows
-  PieceRows rows;   ///< parameters and moments that the step keeps merged with others (Q, K and V)
+  BufferRef buffer;        ///< of a piece: where its first row starts, at any element, and the bytes of all its rows
+  PieceRows rows;          ///< parameters and moments that the step keeps merged with others (Q, K and V)
   bool decays = false;     ///< parameters: weight decay applies
   uint64_t fileOffset = 0; ///< parameters and constants: first byte in the weights section (row-major, `type`)
   BufferRef gradient;      ///< parameters: its gradient in Space::gradients, when the plan has an accumulate program;
@@ -122,6 +122,7 @@ struct Launch {
   std::vector<BufferRef> operands; ///< in Kernels.def's order
   std::vector<int64_t> ints;       ///< in Kernels.def's order
   std::vector<double> floats;      ///< in Kernels.def's order
+  int32_t entry = -1;              ///< its code among the target's entries; -1: the device has the code
   uint32_t stream = 0;
   double flops = 0; ///< for reports
   double bytes = 0; ///< memory traffic if every operand is touched once, for reports
@@ -159,10 +160,17 @@ struct Program {
   std::vector<ValueRange> values;
 };
 
-/// One entry of the code table: where a generated kernel starts in the code section.
+/// One entry of the code table: a kernel in the code section. On GPUs its parameters are the 64-bit addresses of the
+/// launch's operands that are present, in order; kinds that can fail on data (Embedding) get one more, of the device's
+/// 64-bit status word: 0, or 1 + the flat position of a bad id.
 struct CodeEntry {
   std::string name;
-  uint64_t offset = 0; ///< bytes from the code blob's start
+  uint64_t offset = 0;      ///< CPUs: bytes from the code blob's start; 0 for PTX
+  std::string symbol = {};  ///< GPUs: the name of its .entry in the PTX; "" on CPUs, as all below are 0
+  uint32_t gridX = 0;       ///< blocks
+  uint32_t blockX = 0;      ///< threads of a block
+  uint32_t sharedBytes = 0; ///< dynamic shared memory of a block
+  bool operator==(const CodeEntry &) const = default;
 };
 
 /// Everything for one target and ISA level.
@@ -171,7 +179,8 @@ struct TargetPrograms {
   std::string isa;    ///< "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"; "sm_80" for PTX
   std::vector<Program> programs;
   std::vector<CodeEntry> entries;
-  uint64_t codeOffset = 0; ///< in the code section; page-aligned
+  /// In the code section, page-aligned. CPUs: a flat blob of machine code; GPUs: one PTX text that ends with a 0 byte.
+  uint64_t codeOffset = 0;
   uint64_t codeBytes = 0;
 };
 

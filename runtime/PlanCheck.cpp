@@ -27,6 +27,7 @@ constexpr uint64_t kBufferAlignment = 64;
 constexpr uint64_t kCodeAlignment = 4096;
 constexpr uint32_t kMaxStreams = 64;
 constexpr size_t kMaxRank = 64;
+constexpr uint32_t kMaxGrid = 0x7fffffff, kMaxBlock = 1024, kMaxSharedBytes = 227 * 1024; // of any GPU from sm_80 on
 
 } // namespace
 
@@ -224,7 +225,13 @@ static Status checkOperands(const Launch &launch, const KernelInfo &info, const 
   return {};
 }
 
-static Status checkLaunch(const Launch &launch, const Spaces &spaces, size_t numEntries) {
+/// Kinds for which a GPU runs a library or the driver, and no code of the plan.
+static bool isLibraryCall(KernelKind kind) {
+  return kind == KernelKind::MatMul || kind == KernelKind::Zero || kind == KernelKind::AllReduceStart ||
+         kind == KernelKind::AllReduceWait;
+}
+
+static Status checkLaunch(const Launch &launch, const Spaces &spaces, const TargetPrograms &target) {
   const KernelInfo &info = kernelInfo(launch.kind);
   LLMC_RETURN_IF_ERROR(checkOperands(launch, info, spaces));
   if (launch.ints.size() != countWords(info.ints))
@@ -234,20 +241,21 @@ static Status checkLaunch(const Launch &launch, const Spaces &spaces, size_t num
         fmt::format("has {} floats, needs {} ({})", launch.floats.size(), countWords(info.floats), info.floats)};
   if (launch.stream >= kMaxStreams)
     return Error{fmt::format("stream {} of {}", launch.stream, kMaxStreams)};
-  if (launch.kind != KernelKind::Generated)
-    return {};
-  int64_t entry = launch.ints[0];
-  if (entry < 0 || static_cast<uint64_t>(entry) >= numEntries)
-    return Error{fmt::format("code entry {} of {}", entry, numEntries)};
-  if (launch.ints[1] < 0 || launch.ints[2] < 0 || launch.ints[3] <= 0 || launch.ints[4] <= 0)
+  bool needsEntry = target.target == "cuda" ? !isLibraryCall(launch.kind) : launch.kind == KernelKind::Generated;
+  if (!needsEntry && launch.entry != -1)
+    return Error{fmt::format("code entry {} where the device has the code", launch.entry)};
+  if (needsEntry && (launch.entry < 0 || static_cast<size_t>(launch.entry) >= target.entries.size()))
+    return Error{fmt::format("code entry {} of {}", launch.entry, target.entries.size())};
+  if (launch.kind == KernelKind::Generated &&
+      (launch.ints[0] < 0 || launch.ints[1] < 0 || launch.ints[2] <= 0 || launch.ints[3] <= 0))
     return Error{"grid with a negative size or an empty block"};
   return {};
 }
 
-static Status checkProgram(const Program &program, const Spaces &spaces, size_t numEntries) {
+static Status checkProgram(const Program &program, const Spaces &spaces, const TargetPrograms &target) {
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Launch &launch = program.launches[i];
-    if (Status status = checkLaunch(launch, spaces, numEntries); !status)
+    if (Status status = checkLaunch(launch, spaces, target); !status)
       return inContext(fmt::format("launch {} ({} '{}')", i, kernelInfo(launch.kind).name, launch.name),
                        status.error());
   }
@@ -270,14 +278,29 @@ static Status checkForwardOutputs(const Plan &plan, const Spaces &spaces) {
   return {};
 }
 
+/// On CPUs a place in the code, on GPUs a name in the PTX and the shape of its launch.
+static Status checkEntry(const CodeEntry &entry, const TargetPrograms &target) {
+  if (entry.offset >= target.codeBytes)
+    return Error{fmt::format("at {} lies outside of {} bytes", entry.offset, target.codeBytes)};
+  if (target.target != "cuda")
+    return entry == CodeEntry{.name = entry.name, .offset = entry.offset} ? Status()
+                                                                          : Error{"is launched like a GPU's"};
+  if (entry.symbol.empty() || entry.offset != 0)
+    return Error{"has no symbol, or an offset"};
+  if (entry.gridX < 1 || entry.gridX > kMaxGrid || entry.blockX < 1 || entry.blockX > kMaxBlock ||
+      entry.sharedBytes > kMaxSharedBytes)
+    return Error{fmt::format("is launched as {} blocks of {} threads with {} bytes of shared memory", entry.gridX,
+                             entry.blockX, entry.sharedBytes)};
+  return {};
+}
+
 static Status checkTarget(const Plan &plan, const TargetPrograms &target, Spaces spaces, uint64_t codeBytes) {
   if (target.codeOffset % kCodeAlignment != 0 || !inside(target.codeOffset, target.codeBytes, codeBytes))
     return Error{fmt::format("code of {} bytes at {} exceeds the section of {} bytes or is not page-aligned",
                              target.codeBytes, target.codeOffset, codeBytes)};
   for (const CodeEntry &entry : target.entries)
-    if (entry.offset >= target.codeBytes)
-      return Error{
-          fmt::format("code entry '{}' at {} lies outside of {} bytes", entry.name, entry.offset, target.codeBytes)};
+    if (Status status = checkEntry(entry, target); !status)
+      return Error{fmt::format("code entry '{}' {}", entry.name, status.error().message)};
   std::set<ProgramKind> kinds;
   for (const Program &program : target.programs) {
     if (!kinds.insert(program.kind).second)
@@ -285,7 +308,7 @@ static Status checkTarget(const Plan &plan, const TargetPrograms &target, Spaces
     if (program.arenaBytes > kMaxSpaceBytes)
       return Error{fmt::format("program {}: arena of {} bytes", programKindName(program.kind), program.arenaBytes)};
     spaces.arena = program.arenaBytes;
-    Status status = checkProgram(program, spaces, target.entries.size());
+    Status status = checkProgram(program, spaces, target);
     if (status && program.kind == ProgramKind::forward)
       status = checkForwardOutputs(plan, spaces);
     if (!status)

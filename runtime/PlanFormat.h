@@ -21,7 +21,7 @@ namespace llmc {
 static_assert(std::endian::native == std::endian::little, "plan files are little-endian and read in place");
 
 inline constexpr std::array<char, 8> kPlanMagic = {'L', 'L', 'M', 'C', 'P', 'L', 'A', 'N'};
-inline constexpr uint32_t kPlanVersion = 2;
+inline constexpr uint32_t kPlanVersion = 3;
 inline constexpr uint64_t kPlanPageBytes = 4096;
 /// The metadata is small (launches, names); anything larger is no plan.
 inline constexpr uint64_t kMaxMetadataBytes = 256ull << 20;

@@ -94,6 +94,7 @@ static void toProto(const Launch &launch, proto::Launch &message) {
   message.set_stream(launch.stream);
   message.set_flops(launch.flops);
   message.set_bytes(launch.bytes);
+  message.set_entry(static_cast<uint32_t>(launch.entry + 1));
 }
 
 static Status fromProto(const proto::Launch &message, Launch &launch) {
@@ -107,6 +108,7 @@ static Status fromProto(const proto::Launch &message, Launch &launch) {
   launch.stream = message.stream();
   launch.flops = message.flops();
   launch.bytes = message.bytes();
+  launch.entry = static_cast<int32_t>(message.entry() - 1); // beyond 31 bits: below -1, which PlanCheck refuses
   return {};
 }
 
@@ -151,6 +153,10 @@ static void toProto(const TargetPrograms &target, proto::TargetPrograms &message
     proto::CodeEntry &code = *message.add_entries();
     code.set_name(entry.name);
     code.set_offset(entry.offset);
+    code.set_symbol(entry.symbol);
+    code.set_grid_x(entry.gridX);
+    code.set_block_x(entry.blockX);
+    code.set_shared_bytes(entry.sharedBytes);
   }
   message.set_code_offset(target.codeOffset);
   message.set_code_bytes(target.codeBytes);
@@ -163,7 +169,8 @@ static Status fromProto(const proto::TargetPrograms &message, TargetPrograms &ta
   for (size_t i = 0; i < target.programs.size(); ++i)
     LLMC_RETURN_IF_ERROR(fromProto(message.programs(static_cast<int>(i)), target.programs[i]));
   for (const proto::CodeEntry &code : message.entries())
-    target.entries.push_back({code.name(), code.offset()});
+    target.entries.push_back(
+        {code.name(), code.offset(), code.symbol(), code.grid_x(), code.block_x(), code.shared_bytes()});
   target.codeOffset = message.code_offset();
   target.codeBytes = message.code_bytes();
   return {};

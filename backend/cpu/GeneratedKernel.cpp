@@ -32,12 +32,12 @@ public:
 };
 
 Result<std::unique_ptr<CpuKernel>> makeGeneratedKernel(const KernelArgs &args, const CpuTarget &target) {
-  LLMC_RETURN_IF_ERROR(args.requireAtLeast(0, {"entry", "rows", "cols"}));
+  LLMC_RETURN_IF_ERROR(args.requireAtLeast(0, {"rows", "cols"}));
   LLMC_RETURN_IF_ERROR(args.requireAtLeast(1, {"rowBlock", "colBlock"}));
   auto kernel = std::make_unique<GeneratedKernel>();
-  uint64_t entry = static_cast<uint64_t>(args.integer("entry"));
-  if (entry >= target.entries.size() || target.entries[entry].offset >= target.codeBytes)
-    return Error{"code entry " + std::to_string(entry) + " is not in the loaded code"};
+  auto entry = static_cast<size_t>(args.entry());
+  if (args.entry() < 0 || entry >= target.entries.size() || target.entries[entry].offset >= target.codeBytes)
+    return Error{"code entry " + std::to_string(args.entry()) + " is not in the loaded code"};
   const std::byte *start = target.code + target.entries[entry].offset;
   std::memcpy(&kernel->code, &start, sizeof(start));
   for (size_t i = 0; i < args.numOperands(); ++i)

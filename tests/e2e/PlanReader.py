@@ -33,15 +33,13 @@ def read_plan(path):
 
 
 def kernels(target):
-    """For each program its launches as (kind, integers, floats, bytes of each operand), in order. Of a generated kernel the first integer is
-    where its code starts, so that two plans agree only where they run the same code."""
+    """For each program its launches as (kind, integers, floats, bytes of each operand), in order. The first integer is where the kernel's
+    code starts, -1 for one that the device has, so that two plans agree only where they run the same code."""
     lists = {}
     for program in target.programs:
         launches = []
         for launch in program.launches:
-            ints = list(launch.ints)
-            if launch.kind == GENERATED:
-                ints[0] = target.entries[ints[0]].offset
+            ints = [target.entries[launch.entry - 1].offset if launch.entry else -1, *launch.ints]
             launches.append((launch.kind, tuple(ints), tuple(launch.floats), tuple(operand.bytes for operand in launch.operands)))
         lists[PROGRAMS[program.kind]] = launches
     return lists

@@ -154,9 +154,25 @@ struct Fault {
 
 Launch &firstLaunch(TinyPlan &tiny) { return tiny.plan.targets[0].programs[0].launches[0]; }
 
-void makeGenerated(TinyPlan &tiny, std::vector<int64_t> ints) {
+void makeGenerated(TinyPlan &tiny, int32_t entry, std::vector<int64_t> ints) {
   firstLaunch(tiny).kind = KernelKind::Generated;
+  firstLaunch(tiny).entry = entry;
   firstLaunch(tiny).ints = std::move(ints);
+}
+
+/// For a GPU: every program's zero fills need no code.
+void makeCuda(TinyPlan &tiny, const CodeEntry &entry) {
+  tiny.plan.targets[0].target = "cuda";
+  tiny.plan.targets[0].entries = {entry};
+}
+
+const CodeEntry kCudaEntry{
+    .name = "kernel", .offset = 0, .symbol = "k0", .gridX = 0x7fffffff, .blockX = 1024, .sharedBytes = 227 * 1024};
+
+CodeEntry cudaEntry(void (*edit)(CodeEntry &)) {
+  CodeEntry entry = kCudaEntry;
+  edit(entry);
+  return entry;
 }
 
 const Fault kFaults[] = {
@@ -199,9 +215,27 @@ const Fault kFaults[] = {
     {"has 1 integers, needs 0", [](TinyPlan &t) { firstLaunch(t).ints = {1}; }},
     {"has 1 floats, needs 0", [](TinyPlan &t) { firstLaunch(t).floats = {1}; }},
     {"stream 64 of 64", [](TinyPlan &t) { firstLaunch(t).stream = 64; }},
-    {"code entry 2 of 2", [](TinyPlan &t) { makeGenerated(t, {2, 1, 1, 1, 1}); }},
-    {"code entry -1 of 2", [](TinyPlan &t) { makeGenerated(t, {-1, 1, 1, 1, 1}); }},
-    {"empty block", [](TinyPlan &t) { makeGenerated(t, {0, 1, 1, 0, 1}); }},
+    {"code entry 2 of 2", [](TinyPlan &t) { makeGenerated(t, 2, {1, 1, 1, 1}); }},
+    {"code entry -1 of 2", [](TinyPlan &t) { makeGenerated(t, -1, {1, 1, 1, 1}); }},
+    {"empty block", [](TinyPlan &t) { makeGenerated(t, 0, {1, 1, 0, 1}); }},
+    {"code entry 0 where the device has the code", [](TinyPlan &t) { firstLaunch(t).entry = 0; }},
+    {"code entry -2 where the device has the code", [](TinyPlan &t) { firstLaunch(t).entry = -2; }},
+    {"code entry 'kernel0' is launched like a GPU's", [](TinyPlan &t) { t.plan.targets[0].entries[0].gridX = 1; }},
+    {"code entry 'kernel' has no symbol, or an offset",
+     [](TinyPlan &t) { makeCuda(t, cudaEntry([](CodeEntry &e) { e.symbol = ""; })); }},
+    {"code entry 'kernel' has no symbol, or an offset",
+     [](TinyPlan &t) { makeCuda(t, cudaEntry([](CodeEntry &e) { e.offset = 64; })); }},
+    {"is launched as 0 blocks of 1024", [](TinyPlan &t) { makeCuda(t, cudaEntry([](CodeEntry &e) { e.gridX = 0; })); }},
+    {"blocks of 1025 threads", [](TinyPlan &t) { makeCuda(t, cudaEntry([](CodeEntry &e) { e.blockX = 1025; })); }},
+    {"with 232449 bytes of shared memory",
+     [](TinyPlan &t) { makeCuda(t, cudaEntry([](CodeEntry &e) { e.sharedBytes = 227 * 1024 + 1; })); }},
+    {"code entry -1 of 1",
+     [](TinyPlan &t) {
+       makeCuda(t, kCudaEntry);
+       firstLaunch(t).kind = KernelKind::Pack;
+       firstLaunch(t).operands.push_back(firstLaunch(t).operands[0]);
+       firstLaunch(t).ints = {1, 1, 0, 0, 0, 0};
+     }},
     {"code entry 'kernel1' at 100", [](TinyPlan &t) { t.plan.targets[0].entries[1].offset = 100; }},
     {"exceeds the section of 100", [](TinyPlan &t) { t.plan.targets[0].codeBytes = 101; }},
     {"not page-aligned", [](TinyPlan &t) { t.plan.targets[0].codeOffset = 64; }},
@@ -218,6 +252,20 @@ const Fault kFaults[] = {
     {"outside of the model", [](TinyPlan &t) { t.plan.splice = {{"bias", ElementType::f32, "", 1000, 16}}; }},
 };
 
+TEST(PlanFile, KeepsHowAGpuLaunches) {
+  TestFolder folder;
+  TinyPlan tiny;
+  makeCuda(tiny, kCudaEntry);
+  makeGenerated(tiny, 0, {1, 1, 1, 1});
+  ASSERT_TRUE(writePlan(folder.path("gpu.plan"), tiny.plan, tiny.payload()));
+  Result<PlanFile> file = PlanFile::open(folder.path("gpu.plan"));
+  ASSERT_TRUE(file) << file.error().message;
+  const TargetPrograms &target = file->plan().targets[0];
+  EXPECT_EQ(target.entries, std::vector{kCudaEntry});
+  EXPECT_EQ(target.programs[0].launches[0].entry, 0);
+  EXPECT_EQ(target.programs[0].launches[1].entry, -1);
+}
+
 TEST(PlanCheck, NamesEveryFault) {
   for (const Fault &fault : kFaults) {
     TinyPlan tiny;
@@ -227,8 +275,12 @@ TEST(PlanCheck, NamesEveryFault) {
     EXPECT_THAT(status.error().message, HasSubstr(fault.message));
   }
   TinyPlan tiny;
-  Status status = checkPlan(tiny.plan, {204, tiny.code.size(), tiny.model.size()});
-  EXPECT_TRUE(status) << status.error().message;
+  for (bool isCuda : {false, true}) {
+    if (isCuda)
+      makeCuda(tiny, kCudaEntry);
+    Status status = checkPlan(tiny.plan, {204, tiny.code.size(), tiny.model.size()});
+    EXPECT_TRUE(status) << status.error().message;
+  }
 }
 
 TEST(Plan, TablesAgreeWithTheirEnumerations) {

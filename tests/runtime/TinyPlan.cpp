@@ -124,7 +124,7 @@ TinyPlan::TinyPlan() : table(20), bias(4), mask(3), code(100), model("not an ONN
                      makeProgram(ProgramKind::stepFusedRanks, plan, {"loss"}),
                      makeProgram(ProgramKind::stepRanks, plan, {"loss", "grad_norm"}),
                      makeProgram(ProgramKind::updateRanks, plan, {"grad_norm"})};
-  target.entries = {{"kernel0", 0}, {"kernel1", 64}};
+  target.entries = {{.name = "kernel0"}, {.name = "kernel1", .offset = 64}};
   target.codeBytes = code.size();
   plan.targets.push_back(std::move(target));
 }

@@ -23,7 +23,7 @@ static bool isType(std::string_view name) { return name == "type" || name.ends_w
 
 /// Arguments that say where things lie or how the work is cut, not how large it is.
 static bool isPlace(std::string_view name) {
-  return name == "entry" || name == "layout" || name.starts_with("ld") ||
+  return name == "layout" || name.starts_with("ld") ||
          name.find("Stride") != std::string_view::npos || name.find("Offset") != std::string_view::npos ||
          name.ends_with("Block") || name.ends_with("Layout");
 }

@@ -27,9 +27,8 @@ const LaunchTime *timeOf(const PlanView &view, ProgramKind kind, size_t launch) 
 }
 
 std::string kernelText(const TargetPrograms &target, const Launch &launch) {
-  if (launch.kind != KernelKind::Generated)
-    return kernelInfo(launch.kind).name;
-  return target.entries[size_t(launch.ints[0])].name;
+  return launch.kind == KernelKind::Generated ? target.entries[size_t(launch.entry)].name
+                                              : kernelInfo(launch.kind).name;
 }
 
 } // namespace llmc

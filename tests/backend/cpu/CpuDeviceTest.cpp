@@ -24,7 +24,8 @@ Launch blockLaunch(int64_t rows, int64_t cols, int64_t rowBlock, int64_t colBloc
   launch.kind = KernelKind::Generated;
   launch.name = "block";
   launch.operands = {{Space::arena, 0, uint64_t(rows * cols) * 4}, {Space::state, 0, 8}};
-  launch.ints = {1, rows, cols, rowBlock, colBlock};
+  launch.entry = 1;
+  launch.ints = {rows, cols, rowBlock, colBlock};
   return launch;
 }
 
@@ -32,7 +33,7 @@ TargetPrograms blockTarget() {
   TargetPrograms target;
   target.target = "cpu";
   target.isa = isaLevelName(testIsa());
-  target.entries = {{"other", 0}, {"block", 64}};
+  target.entries = {{.name = "other"}, {.name = "block", .offset = 64}};
   return target;
 }
 
@@ -75,7 +76,7 @@ TEST(CpuDevice, RefusesAnEntryThatIsNotThere) {
   ASSERT_TRUE(device->loadCode(blockTarget(), blockBlob()).ok());
   Program program;
   program.launches = {blockLaunch(1, 1, 1, 1)};
-  program.launches[0].ints[0] = 2;
+  program.launches[0].entry = 2;
   auto prepared = device->prepare(program, {}, /*comm=*/nullptr);
   ASSERT_FALSE(prepared.ok());
   EXPECT_EQ(prepared.error().message, "generated 'block': code entry 2 is not in the loaded code");
