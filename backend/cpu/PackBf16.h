@@ -10,6 +10,7 @@ struct Bf16Packing {
   int64_t k, n;         ///< of the packed matrix
   bool isTransposed;    ///< src is (n, k)
   bool isF32;           ///< src is f32, else bf16
+  bool isNative;        ///< f32 is rounded by AVX512-BF16, which takes subnormals for zero; else by integers
   bool isBlocked;       ///< dst is RhsLayout::blocked16x64x2, else row-major
   const std::byte *src; ///< row-major
   std::byte *dst;

@@ -48,6 +48,7 @@ Result<std::unique_ptr<CpuKernel>> makePackKernel(const KernelArgs &args, const 
                       n,
                       args.flag("transpose"),
                       srcType == ElementType::f32,
+                      target.isa >= IsaLevel::v4Bf16,
                       layout == RhsLayout::blocked16x64x2,
                       args.operand("src").data,
                       args.operand("dst").data};
