@@ -105,7 +105,7 @@ TEST(PlanFile, RefusesTruncatedForeignAndLongerFiles) {
   EXPECT_THAT(message(folder.path("")), HasSubstr("not a regular file"));
   std::string newer = content;
   newer[8] = 9;
-  EXPECT_THAT(message(folder.write("newer.plan", newer)), HasSubstr("plan version 9, this build reads version 2"));
+  EXPECT_THAT(message(folder.write("newer.plan", newer)), HasSubstr("plan version 9, this build reads version 3"));
 }
 
 TEST(PlanFile, WeightsSpanSeveralChunks) {
