@@ -4,16 +4,27 @@
 
 #include "runtime/Plan.h"
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace llmc {
 
+/// One collective on its way, as this rank saw it.
+struct CommSpan {
+  using Time = std::chrono::steady_clock::time_point;
+  const char *operation = ""; ///< "all_reduce", ...
+  std::string label;
+  uint64_t bytes = 0;   ///< that a rank brings
+  Time start, met, end; ///< the network turned to it; all ranks had come; it was done
+};
+
 /// Milliseconds of a span of time.
 struct CommTimes {
-  double busyMs = 0;    ///< collectives ran: from the moment that all ranks had come to them
-  double exposedMs = 0; ///< the caller waited for them, and for ranks that had not come
+  double busyMs = 0;                     ///< collectives ran: from the moment that all ranks had come to them
+  double exposedMs = 0;                  ///< the caller waited for them, and for ranks that had not come
+  std::span<const CommSpan> collectives; ///< in their order, the first few thousand; until the next one starts
 };
 
 /// The ranks of a run, seen from one of them. Every call may fail with the first cause: which rank, which collective,

@@ -29,24 +29,59 @@ void Profiler::record(const Program &program, std::span<const double> launchMs) 
   }
 }
 
+void Profiler::recordCollectives(std::span<const CommSpan> collectives) {
+  auto toMs = [](CommSpan::Time::duration time) { return std::chrono::duration<double, std::milli>(time).count(); };
+  for (const CommSpan &span : collectives) {
+    if (span.bytes == 0) // a barrier
+      continue;
+    ++network.collectives;
+    network.bytes += span.bytes;
+    network.ms += toMs(span.end - span.met);
+    network.meetingMs += toMs(span.met - span.start);
+    if (spans.size() < kMaxTraceEvents)
+      spans.push_back(span);
+  }
+}
+
 /// JSON text of a string that may be no UTF-8.
 static std::string quoted(const std::string &text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// The row of the network: far below the streams'.
+static constexpr int kNetworkRow = 1000;
+
+static std::string nameRow(int row, const char *name) {
+  return fmt::format(R"({{"name":"thread_name","ph":"M","pid":0,"tid":{0},"args":{{"name":"{1}"}}}})", row, name);
+}
+
+std::string Profiler::eventText(const Event &event) {
+  const Launch &launch = *event.launch;
+  double seconds = std::max(event.durationUs, 1e-3) / 1e6;
+  const char *kernel = kernelInfo(launch.kind).name;
+  return fmt::format(R"({{"name":{},"cat":"{}","ph":"X","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+                     R"("args":{{"kernel":"{}","program":"{}","gflop_s":{:.1f},"gb_s":{:.1f}}}}})",
+                     quoted(launch.name), kernel, launch.stream, event.startUs, event.durationUs, kernel,
+                     programKindName(event.program->kind), launch.flops / seconds / 1e9, launch.bytes / seconds / 1e9);
+}
+
+std::string Profiler::spanText(const CommSpan &span) const {
+  auto us = [](CommSpan::Time::duration time) { return std::chrono::duration<double, std::micro>(time).count(); };
+  return fmt::format(R"({{"name":{},"cat":"network","ph":"X","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+                     R"("args":{{"operation":"{}","bytes":{},"waited_for_ranks_ms":{:.3f},"gb_s":{:.2f}}}}})",
+                     quoted(span.label), kNetworkRow, us(span.start - start), us(span.end - span.start), span.operation,
+                     span.bytes, us(span.met - span.start) / 1e3,
+                     static_cast<double>(span.bytes) / std::max(us(span.end - span.met), 1e-3) / 1e3);
+}
+
 Status Profiler::writeTrace(const std::string &path) const {
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  bool isFirst = true;
-  for (const Event &event : events) {
-    double seconds = std::max(event.durationUs, 1e-3) / 1e6;
-    text += fmt::format("{}{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},"
-                        "\"args\":{{\"kernel\":\"{}\",\"program\":\"{}\",\"gflop_s\":{:.1f},\"gb_s\":{:.1f}}}}}",
-                        isFirst ? "" : ",\n", quoted(event.launch->name), kernelInfo(event.launch->kind).name,
-                        event.launch->stream, event.startUs, event.durationUs, kernelInfo(event.launch->kind).name,
-                        programKindName(event.program->kind), event.launch->flops / seconds / 1e9,
-                        event.launch->bytes / seconds / 1e9);
-    isFirst = false;
-  }
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + nameRow(0, "launches");
+  if (!spans.empty())
+    text += ",\n" + nameRow(kNetworkRow, "network");
+  for (const Event &event : events)
+    text += ",\n" + eventText(event);
+  for (const CommSpan &span : spans)
+    text += ",\n" + spanText(span);
   text += "\n]}\n";
   Result<AtomicFile> file = AtomicFile::create(path);
   LLMC_RETURN_IF_ERROR(file);
@@ -85,6 +120,9 @@ std::string Profiler::table(size_t numLaunches) const {
     text += row(launches[i].second,
                 fmt::format("{} [{}] {}", kernelInfo(launches[i].first->kind).name,
                             programKindName(programs.at(launches[i].first)->kind), launches[i].first->name));
+  if (network.collectives > 0)
+    text += fmt::format("network: {} collectives, {:.1f} MB a rank, {:.3f} ms and {:.3f} ms until all ranks had come\n",
+                        network.collectives, static_cast<double>(network.bytes) / 1e6, network.ms, network.meetingMs);
   return text;
 }
 

@@ -215,6 +215,8 @@ Result<StepResult> Session::step(std::span<const Batch> batches, int64_t number,
     LLMC_RETURN_IF_ERROR(run(stepKind));
   result.loss = *value;
   result.comm = exchange.takeTimes();
+  if (observer)
+    observer->recordCollectives(result.comm.collectives);
   if (gradNorm && refersTo(*loaded.used(stepKind), gradNorm->buffer)) {
     Result<double> norm = readScalar(gradNorm);
     LLMC_RETURN_IF_ERROR(norm);

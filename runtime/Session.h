@@ -39,11 +39,13 @@ struct StepResult {
   CommTimes comm;                 ///< of this rank
 };
 
-/// Watches every program that runs, launch by launch.
+/// Watches every program that runs, launch by launch, and the network beside it.
 class LaunchObserver {
 public:
   virtual ~LaunchObserver() = default;
   virtual void record(const Program &program, std::span<const double> launchMs) = 0;
+  /// After a step: what travelled between the ranks in it.
+  virtual void recordCollectives(std::span<const CommSpan> collectives) = 0;
 };
 
 class Session {

@@ -98,7 +98,9 @@ public:
 
   CommTimes takeTimes() override {
     std::lock_guard lock(mutex);
-    return std::exchange(times, CommTimes());
+    CommTimes taken = std::exchange(times, CommTimes());
+    taken.collectives = {spans.data(), std::exchange(numSpans, 0)};
+    return taken;
   }
 
 private:
@@ -127,10 +129,16 @@ private:
         return;
       const Work &work = ring[finished % ring.size()];
       lock.unlock();
-      Clock::duration busy{};
-      Status status = run(work, busy);
+      CommSpan &span = spans[std::min(numSpans, spans.size() - 1)];
+      span.start = span.met = Clock::now();
+      Status status = run(work, span.met);
+      span.end = Clock::now();
       lock.lock();
-      times.busyMs += toMs(busy);
+      times.busyMs += toMs(span.end - span.met);
+      span.operation = nameOf(work.call.kind);
+      span.label = work.label;
+      span.bytes = work.call.bytes;
+      numSpans = std::min(numSpans + 1, spans.size() - 1); // the last is for those that are too many
       if (!status) {
         error = inContext(fmt::format("{} {} '{}'", nameOf(work.call.kind), finished, work.label), status.error());
         changed.notify_all();
@@ -141,7 +149,7 @@ private:
     }
   }
 
-  Status run(const Work &work, Clock::duration &busy) {
+  Status run(const Work &work, Clock::time_point &met) {
     Result<std::span<const CollectiveCall>> calls = transport->meet(work.call);
     if (!calls)
       return firstCause(calls.error());
@@ -150,11 +158,10 @@ private:
         return Error{fmt::format("rank {} calls {}{}, rank {} {}", other, describeCall(call),
                                  call.labelHash == work.call.labelHash ? "" : " of another label", rank(),
                                  describeCall(work.call))};
+    met = Clock::now();
     if (work.call.bytes == 0)
       return {};
-    Clock::time_point begin = Clock::now();
     Status status = transfer(work);
-    busy = Clock::now() - begin;
     return status ? status : Status(firstCause(status.error()));
   }
 
@@ -191,6 +198,8 @@ private:
   bool isStopped = false;
   std::optional<Error> error;
   CommTimes times;
+  std::vector<CommSpan> spans{4097}; ///< since the last takeTimes(), numSpans of them
+  size_t numSpans = 0;
   std::thread thread; ///< last: starts when everything else is ready
 };
 

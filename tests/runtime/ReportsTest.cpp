@@ -145,16 +145,33 @@ TEST(Profiler, SumsLaunchesAndWritesATrace) {
   Profiler profiler;
   for (int i = 0; i < 3; ++i)
     profiler.record(program, std::vector<double>{1.0, 8.0, 1.0});
+  CommSpan::Time now = std::chrono::steady_clock::now();
+  auto after = [&](int ms) { return now + std::chrono::milliseconds(ms); };
+  std::vector<CommSpan> spans = {{"all_reduce", "h.0.\"w\"", 4'000'000, after(1), after(2), after(4)},
+                                 {"all_gather", "notes", 0, after(4), after(4), after(4)}};
+  EXPECT_THAT(profiler.table(2), Not(HasSubstr("network")));
+  profiler.recordCollectives(spans);
   std::string table = profiler.table(2);
+  EXPECT_THAT(table,
+              HasSubstr("network: 1 collectives, 4.0 MB a rank, 2.000 ms and 1.000 ms until all ranks had come"));
   EXPECT_THAT(table, HasSubstr(" 100.0 %      30.000 ms"));
   EXPECT_THAT(table, HasSubstr("  80.0 %      24.000 ms     250.0 GFLOP/s"));
   EXPECT_THAT(table, HasSubstr("zero [step] loss"));
   ASSERT_TRUE(profiler.writeTrace(folder.path("t.json")));
   auto trace = nlohmann::json::parse(readFile(folder.path("t.json")));
-  ASSERT_EQ(trace["traceEvents"].size(), 9u);
-  EXPECT_EQ(trace["traceEvents"][1]["name"], "loss");
-  EXPECT_EQ(trace["traceEvents"][1]["dur"], 8000.0);
-  EXPECT_EQ(trace["traceEvents"][1]["ph"], "X");
+  auto &events = trace["traceEvents"];
+  ASSERT_EQ(events.size(), 2u + 9u + 1u); // names of rows, launches, the message
+  EXPECT_EQ(events[0]["args"]["name"], "launches");
+  EXPECT_EQ(events[1]["args"]["name"], "network");
+  EXPECT_EQ(events[3]["name"], "loss");
+  EXPECT_EQ(events[3]["dur"], 8000.0);
+  EXPECT_EQ(events[3]["ph"], "X");
+  EXPECT_EQ(events[11]["name"], "h.0.\"w\"");
+  EXPECT_EQ(events[11]["tid"], events[1]["tid"]);
+  EXPECT_NE(events[11]["tid"], events[3]["tid"]);
+  EXPECT_EQ(events[11]["dur"], 3000.0);
+  EXPECT_EQ(events[11]["args"].dump(),
+            R"({"bytes":4000000,"gb_s":2.0,"operation":"all_reduce","waited_for_ranks_ms":1.0})");
 }
 
 } // namespace

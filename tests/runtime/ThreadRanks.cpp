@@ -73,7 +73,7 @@ public:
     return ranks.meet(me, "done", {});
   }
 
-  CommTimes takeTimes() override { return {.busyMs = 0, .exposedMs = static_cast<double>(std::exchange(numCalls, 0))}; }
+  CommTimes takeTimes() override { return {0, static_cast<double>(std::exchange(numCalls, 0)), {}}; }
 
   size_t numStarted() const { return sums.size(); }
 

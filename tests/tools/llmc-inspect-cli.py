@@ -80,6 +80,18 @@ class LlmcInspect(ToolCase):
         self.assertAlmostEqual(sum(launch["share"] for launch in program["launches"]), 1)
         self.assertAlmostEqual(sum(launch["measured_ms"] for launch in program["launches"]), program["measured_ms"])
 
+    def test_measured_times_of_ranks(self):
+        self.other_tool("llmc-run", "m.plan", "--steps", "3", "--threads", "1", "--nproc", "2", "--profile", "trace.json")
+        program = next(program for program in self.json("--profile", "trace.json")["targets"][0]["programs"] if program["kind"] == "step-ranks")
+        self.assertEqual([one["waited_ms"] for one in program["collectives"]],
+                         [program["launches"][one["wait_launch"]]["measured_ms"] for one in program["collectives"]])
+        with open(self.path("trace.json")) as file:
+            network = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "network"]
+        for one in program["collectives"]:  # each message beside the launches, once a step; what lies between its parts travels too
+            sent = [event["args"]["bytes"] for event in network if event["name"] == one["name"] and event["args"]["operation"] == one["op"]]
+            self.assertEqual(len(sent), 3)
+            self.assertTrue(all(one["bytes"] <= size < one["bytes"] + 64 * one["parts"] for size in sent))
+
     def test_difference_of_two_plans(self):
         self.assertEqual(self.succeed("m.plan", "--diff", "m.plan"), "no difference\n")
         self.other_tool("llmc-compile", "m.onnx", "-o", "sgd.plan", "--optimizer", "sgd", "--disable-pass", "fuse", "--isa", "x86-64-v3")

@@ -109,7 +109,19 @@ TEST_P(CommTest, RunsManyInTheOrderOfIssue) {
       if (tickets[i] != i || buckets[i][999] != n * static_cast<float>(i) + n * (n - 1) / 2)
         return fmt::format("bucket {}: {}", i, buckets[i][999]);
     CommTimes times = comm.takeTimes();
-    bool isEmptied = comm.takeTimes().busyMs == 0;
+    if (times.collectives.size() != 300)
+      return fmt::format("{} collectives", times.collectives.size());
+    CommSpan::Time before;
+    for (size_t i = 0; i < 300; ++i) {
+      const CommSpan &span = times.collectives[i];
+      if (span.label != fmt::format("b{}", i) || span.bytes != 4000 ||
+          span.operation != std::string_view("all_reduce") || before > span.start || span.start > span.met ||
+          span.met >= span.end)
+        return fmt::format("collective {}: '{}', {} bytes", i, span.label, span.bytes);
+      before = span.end;
+    }
+    CommTimes again = comm.takeTimes();
+    bool isEmptied = again.busyMs == 0 && again.collectives.empty();
     return times.busyMs > 0 && times.exposedMs > 0 && isEmptied ? "" : "no times";
   });
 }
