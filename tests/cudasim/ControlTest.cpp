@@ -57,6 +57,28 @@ TEST(CudaSimControl, lanesDivergeAndMeetAgain) {
     EXPECT_EQ(out[i], 2 * (31 - i));
 }
 
+TEST(CudaSimControl, lanesWaitForThoseBehind) {
+  // The odd lanes' code stands behind what all do next, as compilers place what is rare: the even lanes come first to
+  // an exchange, then to a barrier.
+  for (const char *meeting : {"shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;", "bar.sync 0; xor.b32 %r6, %r0, 1;"}) {
+    std::vector<uint32_t> out = runOn(std::string(R"(
+      and.b32 %r4, %r0, 1; setp.ne.u32 %p0, %r4, 0;
+      mov.u32 %r5, %r0;
+      @%p0 bra $rare;
+      $join:
+      )") + meeting + R"(
+      st.global.u32 [%d1], %r6;
+      ret;
+      $rare:
+      add.u32 %r4, %r4, 1; add.u32 %r4, %r4, 1;
+      bra.uni $join;
+)",
+                                      counting(32), 1, 32);
+    for (uint32_t i = 0; i < 32; ++i)
+      EXPECT_EQ(out[i], i ^ 1);
+  }
+}
+
 TEST(CudaSimControl, exchanges) {
   auto shuffled = [](const std::string &how) {
     return runOn("ld.global.u32 %r4, [%d0]; shfl.sync." + how + " st.global.u32 [%d1], %r5;", counting(32), 1, 32);

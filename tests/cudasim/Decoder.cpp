@@ -126,7 +126,9 @@ private:
       in.run = form->run;
       in.immediate = form->immediate;
       // A warp's exchange can find lanes missing.
-      in.kind = family == warpForm ? InstructionKind::memory : InstructionKind::lanes;
+      in.kind = family != warpForm  ? InstructionKind::lanes
+                : form->src.empty() ? InstructionKind::memory
+                                    : InstructionKind::exchange;
       for (size_t i = 0; i < form->dst.size(); ++i)
         LLMC_RETURN_IF_ERROR(placement.placeResult(in, i, operands[i], form->dst[i]));
       for (size_t i = 0; i < form->src.size(); ++i)

@@ -25,7 +25,8 @@ using Handler = void (*)(Context &, const Instruction &);
 inline constexpr uint32_t kWarpLanes = 32;
 inline constexpr uint32_t kNoSlot = ~0u;
 
-enum class InstructionKind : uint8_t { lanes, memory, branch, barrier, leave };
+/// An exchange needs the lanes that its member mask names.
+enum class InstructionKind : uint8_t { lanes, memory, exchange, branch, barrier, leave };
 enum class Guard : uint8_t { none, whenTrue, whenFalse };
 enum class Space : uint8_t { generic, global, shared, local, constant, param };
 

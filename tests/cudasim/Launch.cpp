@@ -28,6 +28,7 @@ struct Warp {
   Group now;
   /// Sorted, the lowest instruction last.
   std::vector<Group> waiting;
+  uint32_t allLanes = 0; ///< that the warp began with
   uint32_t liveMask = 0;
   uint16_t warpEpoch = 0;
   bool atBarrier = false;
@@ -118,7 +119,7 @@ private:
       for (uint32_t axis = 0; axis < 3; ++axis)
         fillSpecial(warp, static_cast<Special>(static_cast<uint32_t>(Special::ctaidX) + axis), context.block[axis]);
       uint32_t here = std::min<uint32_t>(kWarpLanes, numThreads - i * kWarpLanes);
-      warp.liveMask = here == kWarpLanes ? ~0u : (1u << here) - 1;
+      warp.allLanes = warp.liveMask = here == kWarpLanes ? ~0u : (1u << here) - 1;
       warp.now = {0, warp.liveMask};
       warp.waiting.clear();
       warp.warpEpoch = 0;
@@ -191,6 +192,24 @@ private:
     warp.waiting.pop_back();
   }
 
+  bool waitsForLanes(const Group &group) const {
+    InstructionKind kind = kernel.code[group.pc].kind;
+    return kind == InstructionKind::exchange || kind == InstructionKind::barrier;
+  }
+  /// Lanes at a barrier or an exchange wait for the others, as long as these are not waiting themselves.
+  void letOthersCome(Warp &warp) {
+    if (warp.waiting.empty() || !waitsForLanes(warp.now))
+      return;
+    auto other = std::find_if(warp.waiting.rbegin(), warp.waiting.rend(),
+                              [&](const Group &group) { return !waitsForLanes(group); });
+    if (other == warp.waiting.rend())
+      return;
+    Group next = *other;
+    warp.waiting.erase(std::next(other).base());
+    wait(warp, warp.now);
+    warp.now = next;
+  }
+
   void runWarp(Warp &warp, uint32_t index, uint32_t quantum) {
     context.registers = warp.registers.get();
     context.warp = index;
@@ -199,6 +218,7 @@ private:
     uint32_t steps = 0;
     uint64_t lanes = 0;
     for (; steps < quantum && !warp.done() && !warp.atBarrier && !context.fault; ++steps) {
+      letOthersCome(warp);
       lanes += std::popcount(warp.now.mask);
       step(warp);
       if (!warp.waiting.empty() && warp.now.pc >= warp.waiting.back().pc)
@@ -224,6 +244,7 @@ private:
     switch (in.kind) {
     case InstructionKind::lanes:
     case InstructionKind::memory:
+    case InstructionKind::exchange:
       if (mask != 0)
         in.run(context, in);
       ++warp.now.pc;
@@ -232,9 +253,9 @@ private:
       branch(warp, in, mask);
       return;
     case InstructionKind::barrier:
-      if (mask != warp.liveMask) {
-        context.report(FaultKind::barrierDivergence, in, std::countr_zero(warp.liveMask), 0,
-                       fmt::format("of lanes {:#010x} only {:#010x} are here", warp.liveMask, mask));
+      if (mask != warp.allLanes) {
+        context.report(FaultKind::barrierDivergence, in, std::countr_zero(warp.allLanes), 0,
+                       fmt::format("of lanes {:#010x} only {:#010x} are here", warp.allLanes, mask));
         return;
       }
       warp.atBarrier = true;
