@@ -1,5 +1,7 @@
-// Runs one launch on the CPU device: integers by name, operands from vectors, guard bytes around every operand.
-// The ISA level is the CPU's best, or at most the one in LLMC_TEST_ISA (ctest runs the suite once per level).
+// Runs one launch: integers by name, operands from vectors. On the CPU (CpuLaunchRunner.cpp) guard bytes lie around
+// every operand, and the ISA level is the CPU's best, or at most the one in LLMC_TEST_ISA (ctest runs the suite once
+// per level). The tests of GPU kernels link another run(), on the simulated GPU, where the number of threads is the
+// schedule's seed.
 #pragma once
 
 #include "backend/cpu/CpuDevice.h"
@@ -21,6 +23,9 @@ std::vector<float> randomNumbers(size_t n, unsigned seed);
 std::vector<float> toBf16Precision(std::vector<float> values);
 std::vector<uint16_t> asBf16(const std::vector<float> &values);
 std::vector<float> fromBf16(const std::vector<uint16_t> &values);
+
+/// The place of a name in a list of Kernels.def.
+size_t indexIn(const char *list, const std::string &name);
 
 class LaunchRunner {
 public:
