@@ -3,6 +3,7 @@
 // elements one by one.
 #include "backend/cpu/CpuKernel.h"
 #include "backend/cpu/Parallel.h"
+#include "runtime/CopyLoops.h"
 
 #include <cstring>
 #include <vector>
@@ -10,9 +11,7 @@
 namespace llmc {
 
 namespace {
-struct Loop {
-  int64_t size, src, dst; ///< steps, and strides in elements
-};
+using Loop = CopyLoop;
 
 class CopyKernel : public CpuKernel {
 public:
@@ -124,25 +123,6 @@ private:
 };
 } // namespace
 
-/// The loops of a launch, outermost in dst first, with loops that are one in memory joined. Empty when nothing is
-/// copied.
-static std::vector<Loop> simplify(std::vector<Loop> loops) {
-  for (const Loop &loop : loops)
-    if (loop.size == 0)
-      return {{0, 0, 0}};
-  std::erase_if(loops, [](const Loop &loop) { return loop.size == 1; });
-  std::stable_sort(loops.begin(), loops.end(),
-                   [](const Loop &a, const Loop &b) { return std::abs(a.dst) > std::abs(b.dst); });
-  std::vector<Loop> joined;
-  for (const Loop &loop : loops) {
-    if (!joined.empty() && joined.back().src == loop.size * loop.src && joined.back().dst == loop.size * loop.dst)
-      joined.back() = {joined.back().size * loop.size, loop.src, loop.dst};
-    else
-      joined.push_back(loop);
-  }
-  return joined;
-}
-
 /// Fails where the loops leave an operand of `operandBytes`.
 static Status checkReach(const char *name, uint64_t operandBytes, int64_t bytes, int64_t offset,
                          const std::vector<Loop> &loops, int64_t Loop::*stride) {
@@ -163,13 +143,7 @@ Result<std::unique_ptr<CpuKernel>> makeCopyKernel(const KernelArgs &args, const 
   if (kernel->bytes != 1 && kernel->bytes != 2 && kernel->bytes != 4 && kernel->bytes != 8)
     return Error{"elements of " + std::to_string(kernel->bytes) + " bytes"};
   LLMC_RETURN_IF_ERROR(args.requireAtLeast(0, {"size0", "size1", "size2", "size3", "size4", "size5"}));
-  constexpr const char *kSize[] = {"size0", "size1", "size2", "size3", "size4", "size5"};
-  constexpr const char *kSrc[] = {"srcStride0", "srcStride1", "srcStride2", "srcStride3", "srcStride4", "srcStride5"};
-  constexpr const char *kDst[] = {"dstStride0", "dstStride1", "dstStride2", "dstStride3", "dstStride4", "dstStride5"};
-  std::vector<Loop> loops;
-  for (int i = 0; i < 6; ++i)
-    loops.push_back({args.integer(kSize[i]), args.integer(kSrc[i]), args.integer(kDst[i])});
-  loops = simplify(std::move(loops));
+  std::vector<Loop> loops = copyLoops(args.source());
   if (loops.size() == 1 && loops[0].size == 0) {
     kernel->outer = loops;
     return std::unique_ptr<CpuKernel>(std::move(kernel));

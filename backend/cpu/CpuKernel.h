@@ -58,6 +58,7 @@ public:
   CpuOperand operandAt(size_t index) const;
   size_t numOperands() const { return launch.operands.size(); }
   std::string_view name() const { return launch.name; }
+  const Launch &source() const { return launch; }
   int32_t entry() const { return launch.entry; }
   /// Fails where a named integer is below `least`.
   Status requireAtLeast(int64_t least, std::initializer_list<std::string_view> names) const;

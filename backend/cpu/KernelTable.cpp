@@ -1,35 +1,17 @@
 // The table of factories, and arguments found by name: Kernels.def is the one list both come from.
 #include "backend/cpu/CpuKernel.h"
+#include "runtime/KernelArguments.h"
 
 #include <array>
 
 namespace llmc {
 
-/// The place of a word in a space-separated list; "x?" counts as "x".
-static size_t placeOf(std::string_view word, std::string_view list) {
-  for (size_t place = 0; !list.empty(); ++place) {
-    size_t end = std::min(list.find(' '), list.size());
-    std::string_view entry = list.substr(0, end);
-    if (entry.ends_with('?'))
-      entry.remove_suffix(1);
-    if (entry == word)
-      return place;
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  assert(false && "Kernels.def has no such argument");
-  return 0;
-}
+int64_t KernelArgs::integer(std::string_view name) const { return integerArgument(launch, name); }
 
-int64_t KernelArgs::integer(std::string_view name) const {
-  return launch.ints[placeOf(name, kernelInfo(launch.kind).ints)];
-}
-
-double KernelArgs::number(std::string_view name) const {
-  return launch.floats[placeOf(name, kernelInfo(launch.kind).floats)];
-}
+double KernelArgs::number(std::string_view name) const { return numberArgument(launch, name); }
 
 CpuOperand KernelArgs::operand(std::string_view name) const {
-  return operandAt(placeOf(name, kernelInfo(launch.kind).operands));
+  return operandAt(argumentPlace(name, kernelInfo(launch.kind).operands));
 }
 
 CpuOperand KernelArgs::operandAt(size_t index) const {
