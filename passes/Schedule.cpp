@@ -7,6 +7,8 @@
 #include "passes/Remark.h"
 
 #include <set>
+#include <tuple>
+#include <vector>
 
 using namespace mlir;
 
@@ -87,18 +89,33 @@ static bool readsOnlyState(Operation *op) {
 }
 
 /// Moves gets, scalars, views and constants before their first user, and with `launches` also those that read only
-/// state.
+/// state. From the block's end to its begin, so that users stand where they stay; the moves come last, because a block
+/// asked for its order after each of them counts all its ops again.
 static void sinkToUsers(Block &block, bool launches) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    bool isFixed = isLaunch(&op) && !(launches && readsOnlyState(&op));
-    if (isFixed || isa<SetOp, ReturnOp>(op) || op.use_empty())
+  SmallVector<Operation *> ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  std::vector<SmallVector<Operation *, 2>> sunk(ops.size()); // what goes before ops[i], in this order
+  DenseMap<Operation *, size_t> anchors;                     // the i before which an op goes; its own where it stays
+  auto placeOf = [&](Operation *op) {
+    size_t anchor = anchors.at(op);
+    return std::pair(anchor, llvm::find(sunk[anchor], op) - sunk[anchor].begin());
+  };
+  for (size_t i = ops.size(); i-- > 0;) {
+    Operation *op = ops[i];
+    bool isFixed = isLaunch(op) && !(launches && readsOnlyState(op));
+    if (isFixed || isa<SetOp, ReturnOp>(op) || op->use_empty()) {
+      anchors[op] = i;
       continue;
-    Operation *first = nullptr;
-    for (Operation *user : op.getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    op.moveBefore(first);
+    }
+    auto [anchor, index] = placeOf(*op->user_begin());
+    for (Operation *user : op->getUsers())
+      if (auto place = placeOf(user); place < std::pair(anchor, index))
+        std::tie(anchor, index) = place;
+    sunk[anchor].insert(sunk[anchor].begin() + index, op);
+    anchors[op] = anchor;
   }
+  for (auto [anchor, before] : llvm::zip_equal(ops, sunk))
+    for (Operation *op : before)
+      op->moveBefore(anchor);
 }
 
 namespace {
