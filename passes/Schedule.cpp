@@ -57,24 +57,34 @@ static std::pair<int, int64_t> priority(const LaunchGraph::Node &node, int64_t g
 static Candidate simulate(const LaunchGraph &graph, Policy policy) {
   ArrayRef<LaunchGraph::Node> nodes = graph.getNodes();
   LiveBytes liveBytes(graph);
+  using Key = std::pair<std::pair<int, int64_t>, unsigned>;
+  std::set<Key> ready;
+  SmallVector<std::optional<Key>> keys(nodes.size()); // of those in `ready`
+  auto offer = [&](unsigned node) {
+    if (keys[node])
+      ready.erase(*keys[node]);
+    keys[node] = {priority(nodes[node], liveBytes.growth(node), policy), node};
+    ready.insert(*keys[node]);
+  };
   SmallVector<size_t> numWaiting;
-  std::set<unsigned> ready;
   for (auto [i, node] : llvm::enumerate(nodes)) {
     numWaiting.push_back(node.before.size());
     if (node.before.empty())
-      ready.insert(i);
+      offer(i);
   }
   Candidate result;
   while (!ready.empty()) {
-    unsigned next = *llvm::min_element(ready, [&](unsigned a, unsigned b) {
-      return priority(nodes[a], liveBytes.growth(a), policy) < priority(nodes[b], liveBytes.growth(b), policy);
-    });
-    ready.erase(next);
+    unsigned next = ready.extract(ready.begin()).value().second;
+    keys[next].reset();
     liveBytes.run(next);
     result.order.push_back(next);
+    for (unsigned value : nodes[next].touches)
+      for (unsigned user : graph.getValues()[value].users)
+        if (keys[user]) // what it adds and frees may be another amount now
+          offer(user);
     for (unsigned after : nodes[next].after)
       if (--numWaiting[after] == 0)
-        ready.insert(after);
+        offer(after);
   }
   result.peak = liveBytes.getPeak();
   return result;
