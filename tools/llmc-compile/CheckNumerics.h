@@ -4,22 +4,11 @@
 #pragma once
 
 #include "backend/PlanEmitter.h"
-#include "tools/llmc-compile/NumericsBound.h"
+#include "tools/llmc-compile/NumericsBlame.h"
 
 #include <optional>
 
 namespace llmc {
-
-/// The first op whose result departs.
-struct NumericsDeparture {
-  std::string nodes;     ///< of the result
-  std::string kernel;    ///< and the nodes of the whole launch, where they are more
-  std::string shape;     ///< "2x3xbf16"
-  std::string index;     ///< "[1, 2]": the entry that departs most
-  size_t launch = 0;     ///< 1-based
-  Difference difference; ///< at that entry
-  std::string unchecked; ///< nodes of operands without a counterpart: they may be the cause; or ""
-};
 
 struct NumericsReport {
   size_t numCompared = 0;  ///< float results with a counterpart, and what the step leaves in variables and outputs
