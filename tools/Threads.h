@@ -7,6 +7,9 @@
 
 namespace llmc {
 
+/// No more threads than these are taken, whatever is asked for.
+inline constexpr int kMaxThreads = 4096;
+
 /// OMP_NUM_THREADS where it is set, else the CPUs that affinity and the cgroup's quota leave to this process, divided
 /// by the number of processes that share them; at least 1.
 int defaultThreads(int sharers = 1);

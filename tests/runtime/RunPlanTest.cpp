@@ -5,7 +5,6 @@
 #include "runtime/Safetensors.h"
 #include "tests/runtime/FakeDevice.h"
 #include "tests/runtime/TinyPlan.h"
-#include "tools/Threads.h"
 #include "tools/llmc-run/RunOutputs.h"
 
 #include <cstring>
@@ -230,15 +229,6 @@ TEST_F(RunPlanTest, RefusesTheFileOfALargeModelsWeights) {
   EXPECT_EQ(checkExportedData(options, tiny.plan, kTooMuch).error().message,
             folder.path("m.onnx.data: cannot write: it exists and is not a regular file"));
   EXPECT_TRUE(checkExportedData(RunOptions(), tiny.plan, kTooMuch)) << "nothing is exported";
-}
-
-TEST(Threads, FollowTheEnvironment) {
-  setenv("OMP_NUM_THREADS", "3,2", 1);
-  EXPECT_EQ(defaultThreads(), 3);
-  setenv("OMP_NUM_THREADS", "many", 1);
-  EXPECT_GE(defaultThreads(), 1);
-  unsetenv("OMP_NUM_THREADS");
-  EXPECT_GE(defaultThreads(), 1);
 }
 
 } // namespace

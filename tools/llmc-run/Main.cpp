@@ -2,6 +2,7 @@
 #include "backend/cpu/CpuDevice.h"
 #include "runtime/MeetingPlace.h"
 #include "tools/Flags.h"
+#include "tools/Threads.h"
 #include "tools/llmc-run/RunOutputs.h"
 #include "tools/llmc-run/RunRanks.h"
 
@@ -173,7 +174,7 @@ int main(int argc, char **argv) {
   app.add_option("--device", device, "cpu or cuda")->type_name("WORD")->capture_default_str();
   app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+      ->check(CLI::Range(1, llmc::kMaxThreads).description(""));
   if (std::optional<int> status = llmc::parseFlags(app, argc, argv, kReserved))
     return *status;
   if (std::string message = conflict(options, device); !message.empty())
