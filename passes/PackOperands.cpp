@@ -1,5 +1,6 @@
 // Layouts of what contractions read. oneDNN multiplies bf16 fastest by a rhs in blocks of 16 x 64 pairs and a lhs in
-// rows; packing reads each element once, a product reads it many times.
+// rows; packing reads each element once, a product reads it many times. Sums over chunks of rows that are all there
+// when the first is added become one product: the chunks are copied once, where the sum was read and written for each.
 #include "passes/Match.h"
 #include "passes/Memory.h"
 #include "passes/Passes.h"
@@ -28,12 +29,42 @@ static StringRef whyNot(MatMulOp op) {
   return "";
 }
 
+/// Whether a sum over the rows of both operands can take part in a longer one.
+static bool sumsOverRows(MatMulOp op) {
+  return op && op.getTransposeLhs() && !op.getTransposeRhs() && whyNot(op).empty();
+}
+
+/// The products that add up to `last`, from first to last, when it is worth making them one: `last` is a sum that its
+/// reader goes on from, so chunk-loss let it wait for that.
+static SmallVector<MatMulOp> chunksOf(MatMulOp last) {
+  SmallVector<MatMulOp> chunks = {last};
+  Value sum = last.getResult();
+  if (!sumsOverRows(last) || !sum.hasOneUse() || llvm::none_of(sum.user_begin()->getResults(), [&](OpResult result) {
+        return tiedOperand(result) == &*sum.use_begin();
+      }))
+    return chunks;
+  while (Value init = chunks.back().getInit()) {
+    auto before = init.getDefiningOp<MatMulOp>();
+    if (!sumsOverRows(before) || !init.hasOneUse())
+      break;
+    chunks.push_back(before);
+  }
+  return {chunks.rbegin(), chunks.rend()};
+}
+
 namespace {
 struct PackOperands : impl::PackOperandsBase<PackOperands> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       packed.clear();
-      for (MatMulOp op : llvm::make_early_inc_range(program.getBody().front().getOps<MatMulOp>())) {
+      merged.clear();
+      SmallVector<MatMulOp> ops(program.getBody().front().getOps<MatMulOp>());
+      for (MatMulOp op : llvm::reverse(ops))
+        if (SmallVector<MatMulOp> chunks = chunksOf(op); chunks.size() > 1)
+          makeOne(chunks);
+      for (MatMulOp op : ops) {
+        if (merged.contains(op))
+          continue;
         if (StringRef reason = whyNot(op); !reason.empty()) {
           remarkOn(op) << "declined: packing the operands: " << reason;
           continue;
@@ -51,6 +82,38 @@ struct PackOperands : impl::PackOperandsBase<PackOperands> {
 
 private:
   Attribute blocked() { return PackedAttr::get(&getContext(), PackedLayout::blocked16x64x2); }
+
+  /// One product over the rows of all chunks, in the last one's place.
+  void makeOne(ArrayRef<MatMulOp> chunks) {
+    MatMulOp first = chunks.front(), last = chunks.back();
+    SmallVector<Value> lhs, rhs;
+    for (MatMulOp chunk : chunks) {
+      merged.insert(chunk);
+      lhs.push_back(chunk.getLhs());
+      rhs.push_back(chunk.getRhs());
+    }
+    OpBuilder builder(last);
+    Value allLhs = pack(last, stack(builder, lhs), true, Attribute()),
+          allRhs = pack(last, stack(builder, rhs), false, blocked());
+    auto sum = builder.create<MatMulOp>(last.getLoc(), last.getResult().getType(), allLhs, allRhs, first.getBias(),
+                                        first.getInit(), false, false);
+    last.getResult().replaceAllUsesWith(sum.getResult());
+    remarkOn(sum) << "applied: one product for the sum of " << chunks.size();
+  }
+
+  /// The rows of all parts.
+  static Value stack(OpBuilder &builder, ArrayRef<Value> parts) {
+    SmallVector<int64_t> starts, steps(2 * parts.size(), 1);
+    auto type = cast<RankedTensorType>(parts[0].getType());
+    int64_t rows = 0;
+    for (Value part : parts) {
+      llvm::append_range(starts, ArrayRef<int64_t>{rows, 0});
+      rows += cast<RankedTensorType>(part.getType()).getDimSize(0);
+    }
+    return builder.create<PlaceOp>(
+        parts[0].getLoc(), RankedTensorType::get({rows, type.getDimSize(1)}, type.getElementType()), parts,
+        builder.getDenseI64ArrayAttr(starts), builder.getDenseI64ArrayAttr(steps), builder.getF64FloatAttr(0));
+  }
 
   /// `value` in a layout (row-major without `encoding`), rounded from the parameter itself where it is a parameter's
   /// copy.
@@ -70,6 +133,7 @@ private:
   }
 
   DenseMap<std::tuple<Value, unsigned, Attribute>, Value> packed; ///< by source and layout
+  DenseSet<Operation *> merged;                                   ///< products that are part of another now
 };
 } // namespace
 } // namespace llmc
