@@ -12,6 +12,9 @@ namespace llmc {
 static constexpr int64_t kTaskElements = 16384;
 /// Column sums with row reductions beside them: at most this many partial sums.
 static constexpr int64_t kMaxRowBlocks = 16;
+/// From as many rows on a column reduction walks whole rows, which memory delivers faster than pieces of rows, and
+/// leaves a partial sum for each row block.
+static constexpr int64_t kStreamedRows = 256;
 
 namespace {
 /// How a cluster's iteration space is collapsed.
@@ -148,7 +151,7 @@ static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static std::pair<int64_t, int64_t> chooseBlocks(int64_t rows, int64_t cols, bool hasRowReduction,
                                                 bool hasColumnReduction) {
   rows = std::max<int64_t>(1, rows), cols = std::max<int64_t>(1, cols);
-  if (hasColumnReduction && !hasRowReduction) {
+  if (hasColumnReduction && !hasRowReduction && rows < kStreamedRows) {
     int64_t colBlock = std::max<int64_t>(64, ceilDivide(ceilDivide(cols, 16), 16) * 16);
     return {rows, std::min(cols, colBlock)};
   }

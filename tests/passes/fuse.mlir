@@ -129,3 +129,14 @@ llmc.program @iota_behind_a_broadcast "forward" (%x: tensor<4x8xi64> {llmc.name 
   %y = llmc.add %x, %b : (tensor<4x8xi64>, tensor<4x8xi64>) -> tensor<4x8xi64>
   llmc.return %y : tensor<4x8xi64>
 }
+
+// A column sum over many rows walks whole rows, and a second kernel adds up what the row blocks leave.
+// CHECK-LABEL: llmc.program @many_rows
+// CHECK: %[[P:.*]] = llmc.fusion(%arg0) {colBlock = 64 : i64, rowBlock = 20 : i64, space = array<i64: 320, 64>}
+// CHECK: (tensor<320x64xf32>) -> tensor<16x64xf32>
+// CHECK: llmc.fusion(%[[P]]) {colBlock = 64 : i64, rowBlock = 16 : i64, space = array<i64: 16, 64>}
+llmc.program @many_rows "graph" (%x: tensor<320x64xf32>) -> tensor<1x64xf32> {
+  %s = llmc.mul %x, %x : (tensor<320x64xf32>, tensor<320x64xf32>) -> tensor<320x64xf32>
+  %y = llmc.reduce_sum %s {axes = array<i64: 0>} : (tensor<320x64xf32>) -> tensor<1x64xf32>
+  llmc.return %y : tensor<1x64xf32>
+}
