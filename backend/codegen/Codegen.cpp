@@ -29,7 +29,7 @@ static llvm::Expected<FlatCode> compileKernel(const FusionStages &stages, const 
   CpuKernelBuilder kernel(*module, kFunction, stages, isa);
   emitKernel(stages, kernel);
   kernel.finish();
-  expandMath(*module);
+  expandMath(*module, /*isAvx512=*/isa.lanes == 16);
   llvm::Expected<SmallVector<char>> object = compileToObject(*module, isa);
   if (!object)
     return object.takeError();

@@ -55,7 +55,7 @@ llvm::Expected<std::string> compileToPtx(ModuleOp module, const GpuIsa &isa) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = createTargetMachine(isa);
   if (!machine)
     return machine.takeError();
-  expandMath(module);
+  expandMath(module, /*isAvx512=*/false);
   llvm::Expected<LoweredModule> lowered = lowerModule(module, **machine);
   if (!lowered)
     return lowered.takeError();

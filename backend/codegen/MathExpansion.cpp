@@ -7,6 +7,7 @@
 #include "ir/Lanes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -47,15 +48,18 @@ static Lanes polynomial(ArrayRef<double> c, Lanes x) {
 namespace {
 /// x scaled = n ln 2 + r with |r| <= ln 2 / 2, and q = e^r - 1.
 struct ReducedExp {
-  Lanes n; ///< i32
+  Lanes n;       ///< an integer, in f32
+  Lanes shifted; ///< n + kMagic: n is in the low bits
   Lanes q;
 };
 } // namespace
 
-/// Of scale * x. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; ln 2 is split so that n times
-/// its high part is exact.
+/// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+static constexpr double kMagic = 12582912.0;
+
+/// Of scale * x. ln 2 is split so that n times its high part is exact.
 static ReducedExp reduceExp(Lanes x, double scale) {
-  static constexpr double kMagic = 12582912.0, kLn2High = 0.693359375, kLn2Low = -2.12194440054690583e-4;
+  static constexpr double kLn2High = 0.693359375, kLn2Low = -2.12194440054690583e-4;
   static constexpr double kCoefficients[] = {0.4999999305072872, 0.16666514791440742, 0.04166845678657828,
                                              0.00836941883170234, 0.0013813144543549244};
   Lanes shifted = x * (scale * std::numbers::log2e) + kMagic;
@@ -63,27 +67,49 @@ static ReducedExp reduceExp(Lanes x, double scale) {
   Lanes r = x * scale - n * kLn2High;
   r = r - n * kLn2Low;
   Lanes q = r * r * polynomial(kCoefficients, r) + r;
-  return {bitsOf(shifted) - bitsOf(shifted.constant(kMagic)), q};
+  return {n, shifted, q};
 }
 
-/// e^x = 2^n (1 + q). 2^n is applied in two factors, so that results beyond the normal range round once or overflow.
-static Lanes expandExp(Lanes x) {
+/// n as i32.
+static Lanes integerOf(const ReducedExp &e) { return bitsOf(e.shifted) - bitsOf(e.shifted.constant(kMagic)); }
+
+/// a 2^n by VSCALEFPS: one rounding for results beyond the normal range, or infinity.
+static Lanes scaleByInstruction(Lanes a, Lanes n) {
+  OpBuilder &builder = *a.builder;
+  Value allLanes = builder.create<arith::ConstantIntOp>(a.loc, -1, 16);
+  Value rounding = builder.create<arith::ConstantIntOp>(a.loc, 4, 32); // the one in force
+  auto scaled = builder.create<LLVM::CallIntrinsicOp>(a.loc, a.value.getType(),
+                                                      builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+                                                      ValueRange{a.value, n.value, a.value, allLanes, rounding});
+  return a.with(scaled.getResult(0));
+}
+
+/// 2^n for |n| < 127.
+static Lanes scaleOf(const ReducedExp &e, bool isAvx512) {
+  return isAvx512 ? scaleByInstruction(e.n.constant(1), e.n) : powerOfTwo(integerOf(e));
+}
+
+/// e^x = 2^n (1 + q). Without the instruction 2^n is applied in two factors, so that results beyond the normal range
+/// round once or overflow.
+static Lanes expandExp(Lanes x, bool isAvx512) {
   ReducedExp e = reduceExp(clamp(x, -105.0, 89.5), 1.0);
-  Lanes half = shiftRight(e.n, 1);
-  return (e.q + 1.0) * powerOfTwo(half) * powerOfTwo(e.n - half);
+  if (isAvx512)
+    return scaleByInstruction(e.q + 1.0, e.n);
+  Lanes n = integerOf(e), half = shiftRight(n, 1);
+  return (e.q + 1.0) * powerOfTwo(half) * powerOfTwo(n - half);
 }
 
 /// tanh x = (e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 = 2^n q + (2^n - 1): exact near zero. Beyond 9.1 it is 1 in f32.
-static Lanes expandTanh(Lanes x) {
+static Lanes expandTanh(Lanes x, bool isAvx512) {
   ReducedExp e = reduceExp(clamp(x, -9.1, 9.1), 2.0);
-  Lanes scale = powerOfTwo(e.n);
+  Lanes scale = scaleOf(e, isAvx512);
   Lanes m = scale * e.q + (scale - 1.0);
   return m / (m + 2.0);
 }
 
 /// An odd polynomial near zero; 1 - e^polynomial(|x|) above, whose exponent is fitted to log erfc. Beyond 3.95 it is 1
 /// in f32.
-static Lanes expandErf(Lanes x) {
+static Lanes expandErf(Lanes x, bool isAvx512) {
   static constexpr double kNear[] = {0.12837914231572417,   -0.37612445942112904,  0.11281320725659064,
                                      -0.026748865197285414, 0.0049675078186871766, -0.0005862086041751969};
   static constexpr double kFar[] = {-0.00022849263081435565, -1.1275409159547092,  -0.6374076982893764,
@@ -92,7 +118,7 @@ static Lanes expandErf(Lanes x) {
   Lanes magnitude = clamp(abs(x), 0, 3.95);
   Lanes near = x * polynomial(kNear, x * x) + x;
   ReducedExp e = reduceExp(polynomial(kFar, magnitude), 1.0);
-  Lanes scale = powerOfTwo(e.n);
+  Lanes scale = scaleOf(e, isAvx512);
   Lanes far = 1.0 - (scale * e.q + scale);
   Lanes sign = bitwiseAnd(bitsOf(x), bitsOf(x.constant(-0.0)));
   return select(less(magnitude, 0.95), near, floatOf(bitwiseOr(bitsOf(far), sign)));
@@ -154,7 +180,7 @@ static Lanes expandDivision(Lanes a, Lanes b) {
   return select(isZero, zero, select(isMinusOne, zero - a, quotient));
 }
 
-void expandMath(Operation *root) {
+void expandMath(Operation *root, bool isAvx512) {
   SmallVector<Operation *> found;
   root->walk([&](Operation *op) {
     if (isa<math::ExpOp, math::LogOp, math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, arith::DivSIOp>(op))
@@ -163,10 +189,10 @@ void expandMath(Operation *root) {
   for (Operation *op : found) {
     OpBuilder builder(op);
     auto operand = [&](unsigned i) { return Lanes{&builder, op->getLoc(), op->getOperand(i)}; };
-    Lanes result = isa<math::ExpOp>(op)    ? expandExp(operand(0))
+    Lanes result = isa<math::ExpOp>(op)    ? expandExp(operand(0), isAvx512)
                    : isa<math::LogOp>(op)  ? expandLog(operand(0))
-                   : isa<math::TanhOp>(op) ? expandTanh(operand(0))
-                   : isa<math::ErfOp>(op)  ? expandErf(operand(0))
+                   : isa<math::TanhOp>(op) ? expandTanh(operand(0), isAvx512)
+                   : isa<math::ErfOp>(op)  ? expandErf(operand(0), isAvx512)
                    : isa<math::SinOp>(op)  ? expandSine(operand(0), 0)
                    : isa<math::CosOp>(op)  ? expandSine(operand(0), 1)
                                            : expandDivision(operand(0), operand(1));

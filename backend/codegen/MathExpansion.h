@@ -8,6 +8,8 @@ namespace llmc {
 
 /// Replaces every such op under `root`. f32 results are within 3 units in the last place of the true value
 /// (tests/backend/codegen holds them to that), subnormals, infinities and NaN included; sin and cos for |x| < 2^50.
-void expandMath(mlir::Operation *root);
+/// `isAvx512`: lanes fill a register of AVX-512, which
+/// has an instruction that multiplies by a power of two.
+void expandMath(mlir::Operation *root, bool isAvx512);
 
 } // namespace llmc
