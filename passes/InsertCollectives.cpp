@@ -2,7 +2,9 @@
 // messages ("buckets" of PyTorch's DDP, Li et al., arXiv:2006.15704): filled in the order in which the backward pass
 // completes gradients, started when the last of them is there and waited for at once (overlap-collectives says that
 // they need not be). Small gradients and the loss, which are read until the end of the step, have a message of their
-// own: in a large one they would hold its memory.
+// own: in a large one they would hold its memory. What does not travel: weights at the start, which each rank has in
+// its plan, and the norm, which each rank computes of the same sums; the labels of a step are counted before it
+// (runtime/RankExchange.h).
 #include "passes/Passes.h"
 #include "passes/ProgramResults.h"
 #include "passes/Remark.h"
@@ -45,6 +47,7 @@ public:
       bytes += bytesOf(gradient);
     remarkOn(program) << "applied: " << gradients.size() << " gradients of " << bytes
                       << " bytes are summed over ranks in " << messages.size() << " messages";
+    remarkOn(norm) << "declined: every rank computes the norm of the same sums: nothing of it travels";
   }
 
 private:
@@ -130,6 +133,9 @@ struct InsertCollectives : impl::InsertCollectivesBase<InsertCollectives> {
       remarkOn(getOperation()) << "declined: no program computes the norm of gradients";
       return;
     }
+    remarkOn(programs.front())
+        << "declined: weights are not sent at the start: each rank loads them from its own copy of "
+           "the plan, whose hash all compare";
     SmallVector<Message> messages = fillMessages(programs);
     orderVariables(programs, messages);
     for (ProgramOp program : programs) {

@@ -5,6 +5,7 @@
 llmc.variable @a "parameter" tensor<4xf32>
 llmc.variable @b "parameter" tensor<4xf32>
 llmc.variable @c "parameter" tensor<16xf32>
+// expected-remark@+2 {{declined: weights are not sent at the start}}
 // expected-remark@+1 {{applied: 3 gradients of 96 bytes are summed over ranks in 2 messages}}
 llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf32> {llmc.name = "z"})
     -> (tensor<f32> {llmc.name = "loss", llmc.role = "loss"}, tensor<f32> {llmc.name = "grad_norm", llmc.role = "grad_norm"}) {
@@ -15,6 +16,7 @@ llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf3
   %gc = llmc.neg %z : tensor<16xf32>
   %gb = llmc.neg %x : tensor<4xf32>
   %ga = llmc.exp %gb : tensor<4xf32>
+  // expected-remark@+1 {{declined: every rank computes the norm of the same sums}}
   %norm = llmc.global_norm %ga, %gb, %gc : (tensor<4xf32>, tensor<4xf32>, tensor<16xf32>) -> tensor<f32>
   %a = llmc.get @a : tensor<4xf32>
   %a1 = llmc.sgd %a, %ga clip %norm : (tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
@@ -47,6 +49,7 @@ llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf3
 // Without clipping an update follows its message's wait.
 llmc.variable @a "parameter" tensor<4xf32>
 llmc.variable @b "parameter" tensor<16xf32>
+// expected-remark@+2 {{declined: weights are not sent at the start}}
 // expected-remark@+1 {{applied: 2 gradients of 80 bytes}}
 llmc.program @fused "step-fused" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tensor<16xf32> {llmc.name = "z"})
     -> (tensor<f32> {llmc.name = "grad_norm", llmc.role = "grad_norm"}) {
@@ -54,6 +57,7 @@ llmc.program @fused "step-fused" (%x: tensor<4xf32> {llmc.name = "x"}, %z: tenso
   %ga = llmc.neg %x : tensor<4xf32>
   // expected-remark@+1 {{applied: message 1}}
   %gb = llmc.exp %z : tensor<16xf32>
+  // expected-remark@+1 {{declined: every rank computes the norm of the same sums}}
   %norm = llmc.global_norm %ga, %gb : (tensor<4xf32>, tensor<16xf32>) -> tensor<f32>
   %a = llmc.get @a : tensor<4xf32>
   %a1 = llmc.sgd %a, %ga : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -83,11 +87,13 @@ llmc.variable @a "parameter" tensor<4xf32>
 llmc.variable @b "parameter" tensor<4xf32>
 llmc.variable @"a/gradient" "gradient" tensor<4xf32>
 llmc.variable @"b/gradient" "gradient" tensor<4xf32>
+// expected-remark@+2 {{declined: weights are not sent at the start}}
 // expected-remark@+1 {{applied: 2 gradients}}
 llmc.program @step "step" (%x: tensor<4xf32> {llmc.name = "x"}) -> (tensor<f32> {llmc.name = "grad_norm", llmc.role = "grad_norm"}) {
   // expected-remark@+1 {{applied: message 0}}
   %gb = llmc.neg %x : tensor<4xf32>
   %ga = llmc.exp %x : tensor<4xf32>
+  // expected-remark@+1 {{declined: every rank computes the norm of the same sums}}
   %norm = llmc.global_norm %ga, %gb : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
   llmc.return %norm : tensor<f32>
 }
@@ -96,6 +102,7 @@ llmc.program @update "update" () -> (tensor<f32> {llmc.name = "grad_norm", llmc.
   %ga = llmc.get @"a/gradient" : tensor<4xf32>
   // expected-remark@+1 {{applied: message 0}}
   %gb = llmc.get @"b/gradient" : tensor<4xf32>
+  // expected-remark@+1 {{declined: every rank computes the norm of the same sums}}
   %norm = llmc.global_norm %ga, %gb : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
   llmc.return %norm : tensor<f32>
 }
