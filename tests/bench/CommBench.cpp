@@ -1,10 +1,11 @@
-// How long an all-reduce takes between real processes of this machine, by shared memory and by TCP: the best of some
+// How long collectives take between real processes of this machine, by shared memory and by TCP: the best of some
 // rounds, and the CPU time of one rank for one of them, which is what ranks that compute have to pay.
 #include "tests/backend/comm/RankProcesses.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
+#include <functional>
 #include <sys/resource.h>
 
 namespace llmc::test {
@@ -19,7 +20,18 @@ double cpuMs() {
   return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
-std::string measure(CommApi &comm, uint64_t bytes, ElementType type) {
+Status allReduce(CommApi &comm, std::span<std::byte> buffer, ElementType type) {
+  Result<uint64_t> ticket = comm.startAllReduce(buffer, type, "bench");
+  return ticket ? comm.wait(*ticket) : ticket.status();
+}
+
+/// The small message around a step.
+Status gather(CommApi &comm, std::span<std::byte> buffer) {
+  std::vector<std::byte> all(buffer.size() * static_cast<size_t>(comm.worldSize()));
+  return comm.allGather(buffer, all, "bench");
+}
+
+std::string measure(CommApi &comm, uint64_t bytes, const std::function<Status(CommApi &, std::span<std::byte>)> &call) {
   std::vector<std::byte> buffer(bytes, std::byte{1});
   int rounds = static_cast<int>(std::clamp<uint64_t>((1 << 30) / bytes, 5, 200));
   double best = 1e9, cpu = 0;
@@ -28,8 +40,7 @@ std::string measure(CommApi &comm, uint64_t bytes, ElementType type) {
       return "failed";
     double cpuBefore = cpuMs();
     auto begin = std::chrono::steady_clock::now();
-    Result<uint64_t> ticket = comm.startAllReduce(buffer, type, "bench");
-    if (!ticket || !comm.wait(*ticket))
+    if (!call(comm, buffer))
       return "failed";
     if (round < 0) // pages and connections warm up
       continue;
@@ -44,14 +55,30 @@ std::string measure(CommApi &comm, uint64_t bytes, ElementType type) {
 
 int main() {
   using namespace llmc;
+  using Bytes = std::span<std::byte>;
+  struct Case {
+    const char *name;
+    std::vector<uint64_t> sizes;
+    std::function<Status(CommApi &, Bytes)> call;
+  };
+  const uint64_t kib = 1 << 10, mib = 1 << 20;
+  const Case cases[] = {
+      {"all_reduce f32",
+       {64 * kib, 25 * mib, 500 * mib},
+       [](CommApi &comm, Bytes bytes) { return test::allReduce(comm, bytes, ElementType::f32); }},
+      {"all_reduce bf16",
+       {64 * kib, 25 * mib, 500 * mib},
+       [](CommApi &comm, Bytes bytes) { return test::allReduce(comm, bytes, ElementType::bf16); }},
+      {"broadcast", {500 * mib}, [](CommApi &comm, Bytes bytes) { return comm.broadcast(bytes, 0, "bench"); }},
+      {"all_gather", {32}, [](CommApi &comm, Bytes bytes) { return test::gather(comm, bytes); }}};
   for (int ranks : {2, 4})
-    for (ElementType type : {ElementType::f32, ElementType::bf16})
-      for (uint64_t bytes : {uint64_t{64} << 10, uint64_t{25} << 20, uint64_t{500} << 20})
+    for (const Case &one : cases)
+      for (uint64_t bytes : one.sizes)
         for (TransportChoice choice : {TransportChoice::sharedMemory, TransportChoice::tcp}) {
           test::RankSetup setup{ranks, choice, std::chrono::milliseconds(30000), {}};
-          auto outcomes =
-              test::runRanks(setup, [&](Rendezvous &, CommApi &comm) { return test::measure(comm, bytes, type); }, 120);
-          fmt::print("{} ranks, {:4}, {:8.3f} MiB, {:13}: {}\n", ranks, elementTypeName(type),
+          auto outcomes = test::runRanks(
+              setup, [&](Rendezvous &, CommApi &comm) { return test::measure(comm, bytes, one.call); }, 120);
+          fmt::print("{} ranks, {:15}, {:8.3f} MiB, {:13}: {}\n", ranks, one.name,
                      static_cast<double>(bytes) / (1 << 20), choice == TransportChoice::tcp ? "TCP" : "shared memory",
                      outcomes[0].text);
           std::fflush(stdout);
