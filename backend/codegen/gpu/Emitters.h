@@ -5,6 +5,8 @@
 
 namespace llmc {
 
+llvm::Expected<GpuKernel> emitAttention(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context);
+llvm::Expected<GpuKernel> emitAttentionGrad(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context);
 llvm::Expected<GpuKernel> emitCopy(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context);
 llvm::Expected<GpuKernel> emitEmbedding(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context);
 llvm::Expected<GpuKernel> emitEmbeddingGrad(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context);

@@ -52,6 +52,10 @@ GpuFunction::GpuFunction(const Launch &launch, StringRef symbol, MLIRContext &co
   builder.setInsertionPointToStart(entry);
 }
 
+void GpuFunction::preferRegisters() {
+  entry->getParentOp()->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(), builder.getI32IntegerAttr(255));
+}
+
 GpuKernel GpuFunction::finish(int64_t blocks) {
   builder.create<LLVM::ReturnOp>(loc, mlir::ValueRange());
   GpuKernel kernel{std::move(module), uint32_t(blocks), threads, 0};

@@ -24,6 +24,8 @@ class GpuFunction {
 public:
   /// Begins the kernel of a launch, for blocks of `threads` threads.
   GpuFunction(const Launch &launch, llvm::StringRef symbol, mlir::MLIRContext &context, uint32_t threads);
+  /// Lets a thread have as many registers as there are, where ptxas would rather spill than have fewer blocks at once.
+  void preferRegisters();
   /// Ends it.
   GpuKernel finish(int64_t blocks);
 

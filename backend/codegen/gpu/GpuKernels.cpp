@@ -5,6 +5,10 @@ namespace llmc {
 
 GpuKernelEmitter gpuKernelEmitter(KernelKind kind) {
   switch (kind) {
+  case KernelKind::Attention:
+    return emitAttention;
+  case KernelKind::AttentionGrad:
+    return emitAttentionGrad;
   case KernelKind::Copy:
     return emitCopy;
   case KernelKind::Embedding:

@@ -29,7 +29,7 @@ Launch launchOf(KernelKind kind, const std::map<std::string, int64_t> &ints,
   return launch;
 }
 
-void checkKernel(const Launch &launch) {
+void checkKernel(const Launch &launch, llvm::ArrayRef<const char *> architectures = kPtxasArchitectures) {
 #ifdef LLMC_PTXAS
   mlir::MLIRContext context;
   loadKernelDialects(context);
@@ -37,7 +37,7 @@ void checkKernel(const Launch &launch) {
   ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   llvm::Expected<std::string> ptx = compileToPtx(*kernel->module, gpuIsas()[0]);
   ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
-  for (const char *architecture : kPtxasArchitectures)
+  for (const char *architecture : architectures)
     EXPECT_EQ(ptxasProblem(LLMC_PTXAS, *ptx, architecture), "") << architecture;
 #else
   GTEST_SKIP() << "there is no ptxas";
@@ -70,6 +70,34 @@ TEST(Ptxas, Copies) {
     checkKernel(launchOf(KernelKind::Copy, slice));
   }
 }
+
+std::map<std::string, int64_t> attentionSizes(int64_t headSize, int64_t kvHeads, int64_t type) {
+  const int64_t heads = 12, stride = (heads + 2 * kvHeads) * headSize, k = heads * headSize, v = k + kvHeads * headSize;
+  return {{"batch", 64},           {"queries", 1024},       {"keys", 1024},          {"heads", heads},
+          {"kvHeads", kvHeads},    {"headSize", headSize},  {"causal", 1},           {"type", type},
+          {"qRowStride", stride},  {"kRowStride", stride},  {"kOffset", k},          {"vRowStride", stride},
+          {"vOffset", v},          {"dqRowStride", stride}, {"dkRowStride", stride}, {"dkOffset", k},
+          {"dvRowStride", stride}, {"dvOffset", v}};
+}
+
+void checkAttention(KernelKind kind) {
+  for (int64_t headSize : {16, 64, 65, 128, 256})
+    for (int64_t type : {int64_t(0), kBf16}) {
+      std::map<std::string, int64_t> ints = attentionSizes(headSize, headSize == 128 ? 4 : 12, type);
+      if (kind == KernelKind::Attention)
+        std::erase_if(ints, [](const auto &entry) { return entry.first[0] == 'd'; });
+      checkKernel(launchOf(kind, ints, {"mask", "workspace"}), {"sm_80", "sm_90"}); // a second each
+      if (headSize == 64) {
+        ints["window"] = 256;
+        ints["maskQueryStride"] = 1024;
+        ints["maskKeyStride"] = 1;
+        checkKernel(launchOf(kind, ints));
+      }
+    }
+}
+
+TEST(Ptxas, Attention) { checkAttention(KernelKind::Attention); }
+TEST(Ptxas, AttentionGrad) { checkAttention(KernelKind::AttentionGrad); }
 
 #ifdef LLMC_PTXAS
 TEST(Ptxas, SaysWhatSpills) {
