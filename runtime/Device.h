@@ -43,8 +43,9 @@ public:
   virtual Status copyIn(std::byte *deviceDst, std::span<const std::byte> hostSrc) = 0;
   virtual Status copyOut(std::span<std::byte> hostDst, const std::byte *deviceSrc) = 0;
   virtual Status zero(std::byte *deviceDst, uint64_t bytes) = 0;
-  /// Loads the code blob of a target (its bytes from the plan's code section). Must outlive what is prepared from it.
-  virtual Status loadCode(const TargetPrograms &target, std::span<const std::byte> code) = 0;
+  /// Loads the code of a target of the plan (its bytes from the plan's code section) and sets the device to the plan's
+  /// precision. Must outlive what is prepared from it.
+  virtual Status loadCode(const Plan &plan, const TargetPrograms &target, std::span<const std::byte> code) = 0;
   /// Makes a program of the loaded target ready to run in these spaces. Its collectives go through `comm`, which must
   /// outlive it; null is one rank, whose sums are the parts.
   virtual Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,

@@ -69,7 +69,7 @@ Status LoadedPlan::load(int threads) {
   LLMC_RETURN_IF_ERROR(allocate(usesGradients ? plan.gradientBytes : 0, "gradients", memory.gradients));
   LLMC_RETURN_IF_ERROR(allocate(arena, "arena", memory.arena));
   LLMC_RETURN_IF_ERROR(loadWeights(file, device, memory.state, threads));
-  if (Status status = device.loadCode(*chosen, file.code(*chosen)); !status)
+  if (Status status = device.loadCode(file.plan(), *chosen, file.code(*chosen)); !status)
     return inContext(file.path(), status.error());
   return {};
 }

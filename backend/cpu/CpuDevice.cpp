@@ -105,7 +105,7 @@ public:
     return {};
   }
 
-  Status loadCode(const TargetPrograms &target, std::span<const std::byte> bytes) override {
+  Status loadCode(const Plan &, const TargetPrograms &target, std::span<const std::byte> bytes) override {
     std::optional<IsaLevel> isa = isaLevelOf(target.isa);
     if (target.target != "cpu" || !isa || !level || *isa > *level)
       return Error{"cannot run " + target.target + " " + target.isa + " on cpu " + describe()};

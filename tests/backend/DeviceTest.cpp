@@ -1,5 +1,8 @@
 // What every device promises (runtime/Device.h), run on each device that this build has.
 #include "backend/cpu/CpuDevice.h"
+#ifdef LLMC_CUDASIM_DRIVER
+#include "backend/cuda/CudaDevice.h"
+#endif
 
 #include <gtest/gtest.h>
 
@@ -11,8 +14,23 @@ namespace {
 
 struct DeviceCase {
   const char *name;
+  const char *isa; ///< of a plan that the device runs
   std::function<std::unique_ptr<DeviceApi>()> make;
 };
+
+/// A copy of 64 bytes, 16 threads each a word, for devices whose copies are the plan's code.
+constexpr char kCopyCode[] = R"(
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 src, .param .u64 dst) {
+  .reg .b32 %r<3>; .reg .b64 %d<4>;
+  ld.param.u64 %d0, [src]; ld.param.u64 %d1, [dst];
+  mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;
+  ld.global.u32 %r1, [%d0]; st.global.u32 [%d1], %r1;
+  ret;
+}
+)";
 
 class Device : public ::testing::TestWithParam<DeviceCase> {
 protected:
@@ -36,6 +54,7 @@ Plan planFor(const std::string &target, const std::string &isa) {
 
 TEST_P(Device, SaysWhatItIs) {
   EXPECT_FALSE(device->describe().empty());
+  ASSERT_TRUE(device->allocate(4096, "a page").ok());
   EXPECT_GT(device->peakBytes(), 0u);
 }
 
@@ -90,11 +109,21 @@ TEST_P(Device, RunsLaunchesInOrderAgainAndAgain) {
     program.launches.push_back(launch);
   }
   program.arenaBytes = 4096;
-  ASSERT_TRUE(device->loadCode(planFor("cpu", "x86-64-v3").targets[0], {}).ok());
+  Plan plan = planFor(GetParam().name, GetParam().isa);
+  std::span<const std::byte> code;
+  if (plan.targets[0].target == "cuda") {
+    plan.targets[0].entries = {{.name = "copy", .offset = 0, .symbol = "copy", .gridX = 1, .blockX = 16}};
+    for (Launch &launch : program.launches)
+      launch.entry = 0;
+    code = std::as_bytes(std::span(kCopyCode));
+  }
+  EXPECT_FALSE(device->prepare(program, {nullptr, nullptr, *memory}, /*comm=*/nullptr).ok()) << "no code is loaded";
+  Status loaded = device->loadCode(plan, plan.targets[0], code);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   Result<std::unique_ptr<PreparedProgram>> prepared =
       device->prepare(program, {nullptr, nullptr, *memory}, /*comm=*/nullptr);
   ASSERT_TRUE(prepared.ok()) << prepared.error().message;
-  for (int run = 1; run <= 3; ++run) {
+  for (int run = 1; run <= 4; ++run) {
     std::vector<std::byte> values(64, std::byte(run));
     ASSERT_TRUE(device->copyIn(*memory, values).ok());
     std::vector<double> launchMs(3, -1);
@@ -108,7 +137,22 @@ TEST_P(Device, RunsLaunchesInOrderAgainAndAgain) {
   device->release(*memory);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Device, ::testing::Values(DeviceCase{"cpu", [] { return makeCpuDevice(2); }}),
+#ifdef LLMC_CUDASIM_DRIVER
+std::unique_ptr<DeviceApi> makeSimulatedDevice() {
+  CudaDeviceOptions options;
+  options.driverLibrary = LLMC_CUDASIM_DRIVER;
+  auto device = makeCudaDevice(options);
+  EXPECT_TRUE(device.ok()) << device.error().message;
+  return std::move(*device);
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(All, Device,
+                         ::testing::Values(
+#ifdef LLMC_CUDASIM_DRIVER
+                             DeviceCase{"cuda", "sm_80", makeSimulatedDevice},
+#endif
+                             DeviceCase{"cpu", "x86-64-v3", [] { return makeCpuDevice(2); }}),
                          [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -50,7 +50,7 @@ Status FakeDevice::zero(std::byte *deviceDst, uint64_t bytes) {
   return {};
 }
 
-Status FakeDevice::loadCode(const TargetPrograms &target, std::span<const std::byte> code) {
+Status FakeDevice::loadCode(const Plan &, const TargetPrograms &target, std::span<const std::byte> code) {
   log.code.assign(code.begin(), code.end());
   return {};
 }

@@ -40,7 +40,7 @@ public:
   Status copyIn(std::byte *deviceDst, std::span<const std::byte> hostSrc) override;
   Status copyOut(std::span<std::byte> hostDst, const std::byte *deviceSrc) override;
   Status zero(std::byte *deviceDst, uint64_t bytes) override;
-  Status loadCode(const TargetPrograms &target, std::span<const std::byte> code) override;
+  Status loadCode(const Plan &plan, const TargetPrograms &target, std::span<const std::byte> code) override;
   Result<std::unique_ptr<PreparedProgram>> prepare(const Program &program, const DeviceSpaces &spaces,
                                                    CommApi *comm) override;
   uint64_t peakBytes() const override { return 12345; }

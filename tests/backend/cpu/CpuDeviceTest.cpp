@@ -48,7 +48,7 @@ TEST(CpuDevice, RunsLoadedCodeOverEveryBlockOnce) {
     for (auto [rowBlock, colBlock] : {std::pair<int64_t, int64_t>{1, 23}, {4, 8}, {100, 100}, {10, 5}}) {
       const int64_t rows = 10, cols = 23;
       auto device = makeCappedCpuDevice({.threads = threads, .maxIsa = testIsa()});
-      ASSERT_TRUE(device->loadCode(blockTarget(), blockBlob()).ok());
+      ASSERT_TRUE(device->loadCode({}, blockTarget(), blockBlob()).ok());
       DeviceSpaces spaces;
       spaces.arena = *device->allocate(rows * cols * 4, "the arena");
       spaces.state = *device->allocate(8, "the state");
@@ -73,7 +73,7 @@ TEST(CpuDevice, RunsLoadedCodeOverEveryBlockOnce) {
 
 TEST(CpuDevice, RefusesAnEntryThatIsNotThere) {
   auto device = makeCappedCpuDevice({.threads = 1, .maxIsa = testIsa()});
-  ASSERT_TRUE(device->loadCode(blockTarget(), blockBlob()).ok());
+  ASSERT_TRUE(device->loadCode({}, blockTarget(), blockBlob()).ok());
   Program program;
   program.launches = {blockLaunch(1, 1, 1, 1)};
   program.launches[0].entry = 2;
@@ -101,7 +101,7 @@ TEST(CpuDevice, PicksTheHighestLevelItHas) {
   ASSERT_FALSE(picked.ok());
   EXPECT_EQ(picked.error().message,
             "the plan has cuda sm_80, cpu x86-64-v4, cpu x86-64-v4-bf16; this device is cpu x86-64-v3");
-  EXPECT_FALSE(device->loadCode(plan.targets[1], {}).ok());
+  EXPECT_FALSE(device->loadCode(plan, plan.targets[1], {}).ok());
   EXPECT_FALSE(device->pickTarget(Plan()).ok());
 }
 

@@ -21,7 +21,7 @@ std::unique_ptr<DeviceApi> openTestDevice(int threads) {
   TargetPrograms target;
   target.target = "cpu";
   target.isa = isaLevelName(testIsa());
-  Status loaded = device->loadCode(target, {});
+  Status loaded = device->loadCode({}, target, {});
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.error().message);
   return device;
 }

@@ -27,6 +27,7 @@ const char *cudasimLastFault(void);
 typedef struct {
   uint64_t numLaunches; /* kernels that have run */
   uint64_t numCopies;
+  uint64_t numGraphLaunches;
   uint64_t laneInstructions;
 } CudasimCounts;
 CudasimCounts cudasimCounts(void);

@@ -117,6 +117,7 @@ CUresult cuGraphLaunch(CUgraphExec execHandle, CUstream handle) {
       return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture)
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    ++sim.counts.numGraphLaunches;
     launchGraph(sim, *exec, *stream);
     return CUDA_SUCCESS;
   });
