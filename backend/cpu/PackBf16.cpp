@@ -184,7 +184,7 @@ template <From from, bool streams> LLMC_AVX512 static void packColumns(const Bf1
 static constexpr int64_t kTransposedRows = 32;
 
 /// 32 rows of a row-major transpose, 32 columns at a time. Of a large src the next lines are fetched meanwhile.
-template <From from> LLMC_AVX512 static void packTransposed(const Bf16Packing &p, int64_t piece) {
+template <From from, bool streams> LLMC_AVX512 static void packTransposed(const Bf16Packing &p, int64_t piece) {
   constexpr int64_t size = from == From::bf16 ? 2 : 4;
   int64_t begin = piece * kTransposedRows, end = std::min(begin + kTransposedRows, p.k);
   bool fetches = p.k * p.n * size >= kStreamedBytes && end + kTransposedRows <= p.k;
@@ -203,7 +203,7 @@ template <From from> LLMC_AVX512 static void packTransposed(const Bf16Packing &p
         transpose(tile);
 #pragma GCC unroll 16
         for (int64_t i = 0; i < kLanes; ++i)
-          _mm512_storeu_si512(to + 2 * i * p.n, tile[i]);
+          storeLine<streams>(to + 2 * i * p.n, tile[i]);
         continue;
       }
       int64_t rows = std::min(kLanes, end - top);
@@ -226,7 +226,7 @@ int64_t numPieces(const Bf16Packing &p) {
 template <From from, bool streams> static void packPieces(const Bf16Packing &p, int64_t begin, int64_t end) {
   for (int64_t piece = begin; piece < end; ++piece) {
     if (!p.isBlocked)
-      packTransposed<from>(p, piece);
+      packTransposed<from, streams>(p, piece);
     else if (p.isTransposed)
       packColumns<from, streams>(p, piece);
     else
@@ -237,8 +237,9 @@ template <From from, bool streams> static void packPieces(const Bf16Packing &p, 
 }
 
 template <From from> static void packFrom(const Bf16Packing &p, int64_t begin, int64_t end) {
-  int64_t bytes = numBlocks(p.k, kBlockRows) * numBlocks(p.n, kBlockColumns) * kBlockRows * kBlockColumns * 2;
-  bool streams = p.isBlocked && bytes >= kStreamedBytes && reinterpret_cast<uintptr_t>(p.dst) % 64 == 0;
+  bool isLarge = 2 * p.k * p.n >= kStreamedBytes;
+  bool hasWholeLines = reinterpret_cast<uintptr_t>(p.dst) % 64 == 0 && (p.isBlocked || p.n % 32 == 0);
+  bool streams = isLarge && hasWholeLines;
   streams ? packPieces<from, true>(p, begin, end) : packPieces<from, false>(p, begin, end);
 }
 

@@ -61,7 +61,7 @@ TEST(Pack, BlocksBeyondTheCaches) {
 }
 
 TEST(Pack, TransposedRows) {
-  for (auto [k, n] : {std::pair<int64_t, int64_t>{32, 32}, {77, 130}, {130, 77}, {2, 3}, {33000, 257}})
+  for (auto [k, n] : {std::pair<int64_t, int64_t>{32, 32}, {77, 130}, {130, 77}, {2, 3}, {33000, 257}, {33001, 256}})
     for (bool isF32 : {false, true})
       checkPack({k, n, true, isF32, RhsLayout::plain});
 }
