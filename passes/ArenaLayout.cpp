@@ -30,6 +30,9 @@ struct Start {
 constexpr double kCloseEnough = 1.0005;
 /// Other starts are improved too when the best one stays above this.
 constexpr double kGoodEnough = 1.01;
+/// The best starts are shuffled, which takes longer, until one comes to kShuffled.
+constexpr double kShuffled = 1.015;
+constexpr size_t kShuffledStarts = 4;
 constexpr size_t kMinRounds = 8, kMaxRounds = 100, kMovesPerRound = 40, kMaxMoves = 30000, kMaxWork = 50'000'000;
 
 /// A value with its place.
@@ -41,7 +44,8 @@ struct Placed {
 /// The places of what is placed so far, by offset: everything a search for a gap reads, side by side.
 class PlacedValues {
 public:
-  PlacedValues(llvm::ArrayRef<ArenaValue> values, ArenaLayout &layout) : values(values), layout(layout) {
+  PlacedValues(llvm::ArrayRef<ArenaValue> values, ArenaLayout &layout, int64_t goal)
+      : values(values), layout(layout), goal(goal) {
     placed.reserve(values.size());
   }
 
@@ -50,10 +54,14 @@ public:
     int64_t end = offset + alignBuffer(value.bytes);
     layout.offsets[index] = offset;
     layout.bytes = std::max(layout.bytes, end);
+    beyond += std::max<int64_t>(0, end - goal);
     auto at =
         llvm::lower_bound(placed, offset, [](const Placed &other, int64_t value) { return other.offset < value; });
     placed.insert(at, {offset, end, value.first, value.last});
   }
+
+  /// How far all that is placed ends beyond `goal`.
+  int64_t excess() const { return beyond; }
 
   /// Where `value` fits between what lives at the same time.
   int64_t findGap(const ArenaValue &value, Fit fit) const {
@@ -76,22 +84,39 @@ public:
 private:
   llvm::ArrayRef<ArenaValue> values;
   ArenaLayout &layout;
+  int64_t goal, beyond = 0;
   std::vector<Placed> placed;
 };
 
 } // namespace
 
-static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, Fit fit) {
+/// How far values may end beyond a goal, all together: this moves lower step by step where the arena's size stays.
+struct Excess {
+  int64_t goal = INT64_MAX, most = INT64_MAX;
+};
+
+/// Nothing where the excess would be more; else the layout, and its excess in `excess.most`.
+static std::optional<ArenaLayout> placeWithin(llvm::ArrayRef<ArenaValue> values, const Order &order, Fit fit,
+                                              Excess &excess) {
   ArenaLayout layout;
   layout.offsets.assign(values.size(), 0);
-  PlacedValues placed(values, layout);
+  PlacedValues placed(values, layout, excess.goal);
   for (auto [index, value] : llvm::enumerate(values))
     if (value.offset)
       placed.put(index, *value.offset);
-  for (unsigned index : order)
+  for (unsigned index : order) {
     if (!values[index].offset)
       placed.put(index, placed.findGap(values[index], fit));
+    if (placed.excess() > excess.most)
+      return std::nullopt;
+  }
+  excess.most = placed.excess();
   return layout;
+}
+
+static ArenaLayout place(llvm::ArrayRef<ArenaValue> values, const Order &order, Fit fit) {
+  Excess any;
+  return *placeWithin(values, order, fit, any);
 }
 
 /// The value that ends highest, and whatever lies below it at the same time, first.
@@ -117,32 +142,41 @@ static void improve(llvm::ArrayRef<ArenaValue> values, const Start &start, doubl
   }
 }
 
-/// How far values end beyond `goal`, all together: what moves lower step by step, where the arena's size stays.
-static double excess(llvm::ArrayRef<ArenaValue> values, const ArenaLayout &layout, double goal) {
-  double bytes = 0;
-  for (auto [value, offset] : llvm::zip_equal(values, layout.offsets))
-    bytes += std::max(0.0, double(offset + alignBuffer(value.bytes)) - goal);
-  return bytes;
+/// A value that ends beyond `goal`, by its place in the order; any one where none does.
+static unsigned pickHigh(llvm::ArrayRef<ArenaValue> values, const Start &start, int64_t goal,
+                         std::minstd_rand &random) {
+  llvm::SmallVector<unsigned> high;
+  for (auto [place, index] : llvm::enumerate(start.order))
+    if (start.layout.offsets[index] + alignBuffer(values[index].bytes) > goal)
+      high.push_back(place);
+  return high.empty() ? random() % start.order.size() : high[random() % high.size()];
 }
 
-/// Moves one value after another to another place of the order, by the numbers of a fixed generator, and keeps what is
-/// no worse: what greedy orders leave on small graphs.
-static void shuffle(llvm::ArrayRef<ArenaValue> values, Start current, double goal, size_t numRounds, Start &best) {
-  std::minstd_rand random; // the same numbers everywhere
-  double least = excess(values, current.layout, goal);
-  for (size_t round = 0; round<numRounds &&double(best.layout.bytes)> goal; ++round) {
+/// Moves one value after another to another place of the order, by the numbers of a fixed generator: every second time
+/// one that ends too high, to an earlier place. Keeps what is better, and what is worse by less and less (annealing).
+static void shuffle(llvm::ArrayRef<ArenaValue> values, Start current, int64_t goal, size_t numRounds, Start &best) {
+  constexpr double kAllowed = 0.1; // of the excess, to begin with
+  std::minstd_rand random;         // the same numbers everywhere
+  Excess now{goal};
+  (void)placeWithin(values, current.order, current.fit, now);
+  for (size_t round = 0; round < numRounds && best.layout.bytes > goal; ++round) {
     Order order = current.order;
     unsigned from = random() % order.size(), to = random() % order.size();
+    if (round % 2 == 0) {
+      from = pickHigh(values, current, goal, random);
+      to = random() % (from + 1);
+    }
     unsigned moved = order[from];
     order.erase(order.begin() + from);
     order.insert(order.begin() + to, moved);
     Fit fit = random() % 8 == 0 ? Fit::lowest : current.fit;
-    ArenaLayout layout = place(values, order, fit);
-    double bytes = excess(values, layout, goal);
-    if (bytes > least)
+    double allowed = kAllowed * (1 - double(round) / double(numRounds)) * double(random() % 100) / 100;
+    Excess excess = {goal, int64_t(double(now.most) * (1 + allowed))};
+    std::optional<ArenaLayout> layout = placeWithin(values, order, fit, excess);
+    if (!layout)
       continue;
-    least = bytes;
-    current = {std::move(order), fit, std::move(layout)};
+    now = excess;
+    current = {std::move(order), fit, std::move(*layout)};
     if (current.layout.bytes < best.layout.bytes)
       best = current;
   }
@@ -219,18 +253,12 @@ ArenaLayout layoutArena(llvm::ArrayRef<ArenaValue> values) {
   llvm::stable_sort(starts, [](const Start &a, const Start &b) { return a.layout.bytes < b.layout.bytes; });
   size_t numRounds = kMaxWork / (values.size() * values.size() + 1);
   Start best = starts.front();
-  auto tryAll = [&](auto change) {
-    for (const Start &start : starts)
-      if (&start == starts.begin() || double(best.layout.bytes) > kGoodEnough * double(bound))
-        change(start);
-  };
-  tryAll([&](const Start &start) {
-    improve(values, start, kCloseEnough * double(bound), std::clamp(numRounds, kMinRounds, kMaxRounds), best);
-  });
-  if (double(best.layout.bytes) > kGoodEnough * double(bound))
-    tryAll([&](const Start &start) {
-      shuffle(values, start, kGoodEnough * double(bound), std::min(kMovesPerRound * numRounds, kMaxMoves), best);
-    });
+  for (const Start &start : starts)
+    if (&start == starts.begin() || double(best.layout.bytes) > kGoodEnough * double(bound))
+      improve(values, start, kCloseEnough * double(bound), std::clamp(numRounds, kMinRounds, kMaxRounds), best);
+  int64_t goal = int64_t(kShuffled * double(bound));
+  for (const Start &start : llvm::ArrayRef(starts).take_front(kShuffledStarts))
+    shuffle(values, start, goal, std::min(kMovesPerRound * numRounds, kMaxMoves), best);
   return best.layout;
 }
 
