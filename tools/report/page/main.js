@@ -23,7 +23,7 @@ function showOverview() {
 function showCollectives() {
   const program = D.programs.filter(one => one.collectives.length)[$("collective-program").value], rows = program.collectives;
   const bytes = rows.reduce((sum, row) => sum + row[2], 0), isMeasured = rows.some(row => row[6] !== null);
-  $("collective-note").textContent = `${rows.length} messages, ${trafficText(bytes)} a rank. A message travels from the launch that starts it to the one that waits for it.`;
+  $("collective-note").textContent = `${rows.length} ${rows.length === 1 ? "message" : "messages"}, ${trafficText(bytes)} a rank. A message travels from the launch that starts it to the one that waits for it.`;
   const number = (title, at, text = value => value) => ({title, isNumber: true, value: row => row[at], text: row => text(row[at])});
   const columns = [
     {title: "No.", isNumber: false, value: row => rows.indexOf(row), text: row => rows.indexOf(row)},
