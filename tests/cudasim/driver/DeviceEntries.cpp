@@ -146,7 +146,9 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
 
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
   return entry(Needs::init, [&](Simulator &) {
-    std::strncpy(id, "0000:51:00.0", length);
+    char text[] = "0000:51:00.0";
+    text[6] = static_cast<char>('1' + device);
+    std::strncpy(id, text, length);
     return CUDA_SUCCESS;
   });
 }
