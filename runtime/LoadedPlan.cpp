@@ -50,6 +50,15 @@ Status LoadedPlan::use(ProgramKind kind) {
   return {};
 }
 
+/// What the plan needs and what would need less, for whoever has too little memory.
+static std::string describeNeeds(uint64_t state, uint64_t gradients, uint64_t arena) {
+  auto toGib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
+  return fmt::format("in all it needs {:.3f} GiB: state {:.3f}, gradients {:.3f}, arena {:.3f}; a plan compiled with a "
+                     "smaller --batch or --seq, or with --bf16, needs less arena{}",
+                     toGib(state + gradients + arena), toGib(state), toGib(gradients), toGib(arena),
+                     gradients > 0 ? ", a run with --accumulate 1 and --clip 0 no gradients" : "");
+}
+
 Status LoadedPlan::load(int threads) {
   const Plan &plan = file.plan();
   bool usesGradients = false;
@@ -58,10 +67,11 @@ Status LoadedPlan::load(int threads) {
       arena = std::max(arena, program->arenaBytes);
       usesGradients = usesGradients || refersTo(*program, {Space::gradients, 0, plan.gradientBytes});
     }
+  std::string needs = describeNeeds(plan.stateBytes, usesGradients ? plan.gradientBytes : 0, arena);
   auto allocate = [&](uint64_t bytes, const char *what, std::byte *&space) -> Status {
     Result<std::byte *> allocated = device.allocate(bytes, what);
     if (!allocated)
-      return inContext(file.path(), allocated.error());
+      return Error{fmt::format("{}: {}; {}", file.path(), allocated.error().message, needs)};
     space = *allocated;
     return {};
   };

@@ -14,6 +14,8 @@ namespace llmc {
 
 /// Weights are read for hashing in pieces of this size.
 static constexpr uint64_t kHashedBytes = 4ull << 20;
+/// Gradients are summed over ranks in pieces of this size.
+static constexpr uint64_t kSummedBytes = 16ull << 20;
 
 static RankExchange::Contribution contributionOf(std::span<const Batch> batches) {
   RankExchange::Contribution mine;
@@ -239,7 +241,22 @@ Status Session::gradients(std::span<const Batch> batches, int64_t number, const 
   Result<StepNumbers> numbers = agree(batches, number, tokens);
   LLMC_RETURN_IF_ERROR(numbers);
   LLMC_RETURN_IF_ERROR(accumulate(batches, *numbers, hyper));
-  return exchange.sum(std::span(loaded.spaces().gradients, gradientBytes()), "gradients");
+  return sumGradients();
+}
+
+/// Over the ranks, by way of the host in pieces: once in a run, for an export.
+Status Session::sumGradients() {
+  if (exchange.worldSize() == 1)
+    return {};
+  std::vector<std::byte> piece;
+  for (uint64_t offset = 0; offset < gradientBytes(); offset += piece.size()) {
+    piece.resize(std::min<uint64_t>(kSummedBytes, gradientBytes() - offset));
+    std::byte *place = loaded.spaces().gradients + offset;
+    LLMC_RETURN_IF_ERROR(device.copyOut(piece, place));
+    LLMC_RETURN_IF_ERROR(exchange.sum(piece, "gradients"));
+    LLMC_RETURN_IF_ERROR(device.copyIn(place, piece));
+  }
+  return {};
 }
 
 Result<uint64_t> Session::weightsHash() const {

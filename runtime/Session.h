@@ -105,6 +105,7 @@ private:
   Result<double> accumulate(std::span<const Batch> batches, const StepNumbers &numbers, const HyperParameters &hyper);
   Result<double> runAll(ProgramKind kind, std::span<const Batch> batches, const StepNumbers &numbers,
                         const HyperParameters &hyper);
+  Status sumGradients();
   Result<double> readScalar(const StateEntry *entry) const;
 
   const PlanFile &file;

@@ -19,6 +19,8 @@ Result<size_t> FakeDevice::pickTarget(const Plan &seen) const {
 }
 
 Result<std::byte *> FakeDevice::allocate(uint64_t bytes, const char *what) {
+  if (what == log.refused)
+    return Error{"no memory for " + log.refused};
   log.allocated[what] = bytes;
   if (bytes == 0)
     return static_cast<std::byte *>(nullptr);

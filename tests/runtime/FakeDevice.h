@@ -28,8 +28,9 @@ public:
     size_t numAlive = 0;                       ///< allocations not yet released
     std::vector<ProgramKind> prepared;
     std::vector<std::byte> code;
-    int failAtRun = -1; ///< this run (0-based) fails
-    bool isNan = false; ///< losses are NaN
+    std::string refused; ///< what no memory is given for
+    int failAtRun = -1;  ///< this run (0-based) fails
+    bool isNan = false;  ///< losses are NaN
   };
   explicit FakeDevice(Log &log) : log(log) {}
 

@@ -154,7 +154,9 @@ int runTool(int argc, char **argv) {
     return *status;
   flags.timeout = *parseDuration(timeout);
   FakeDevice::Log log;
-  around.makeDevice = [&](int) { return std::make_unique<FaultyDevice>(log); };
+  around.makeDevice = [&](int, int) -> Result<std::unique_ptr<DeviceApi>> {
+    return std::unique_ptr<DeviceApi>(std::make_unique<FaultyDevice>(log));
+  };
   around.abandon = [&](const std::string &error) {
     if (!error.empty())
       failed(app, {error});

@@ -36,7 +36,12 @@ protected:
     char *text = nullptr;
     size_t size = 0;
     RunSurroundings around;
-    around.makeDevice = [&](int) { return std::make_unique<FakeDevice>(log); };
+    around.makeDevice = [&](int, int) -> Result<std::unique_ptr<DeviceApi>> {
+      if (!deviceError.empty())
+        return Error{deviceError};
+      return std::unique_ptr<DeviceApi>(std::make_unique<FakeDevice>(log));
+    };
+    around.deviceNote = " (a toy)";
     around.out = open_memstream(&text, &size);
     around.signal = &signal;
     around.version = "test";
@@ -67,10 +72,26 @@ protected:
   TestFolder folder;
   TinyPlan tiny;
   FakeDevice::Log log;
+  std::string deviceError; ///< the device cannot be opened
   RunOptions options;
   std::atomic<int> signal{0};
   std::string printed;
 };
+
+TEST_F(RunPlanTest, SaysWhyThereIsNoDevice) {
+  deviceError = "no driver";
+  EXPECT_EQ(run(), "no driver");
+}
+
+TEST_F(RunPlanTest, SaysWhatNeedsTheMemoryAndWhatNeedsLess) {
+  log.refused = "arena";
+  EXPECT_EQ(run(), options.plan +
+                       ": no memory for arena; in all it needs 0.000 GiB: state 0.000, gradients 0.000, arena "
+                       "0.000; a plan compiled with a smaller --batch or --seq, or with --bf16, needs less "
+                       "arena");
+  options.accumulate = 2;
+  EXPECT_THAT(run(), testing::EndsWith("needs less arena, a run with --accumulate 1 and --clip 0 no gradients"));
+}
 
 TEST_F(RunPlanTest, TrainsOneEpochByDefault) {
   options.data = tokenFile(3 * 5 + 1);
@@ -80,7 +101,7 @@ TEST_F(RunPlanTest, TrainsOneEpochByDefault) {
   ASSERT_EQ(run(), "");
   EXPECT_THAT(printed, HasSubstr("tokens go to idx, labels to targets, shifted by one"));
   EXPECT_THAT(printed, HasSubstr("16 tokens, 5 windows of 3, 3 steps an epoch; 3 steps (1.00 epochs)"));
-  EXPECT_THAT(printed, HasSubstr("fake, 2 threads: program step (none), memory"));
+  EXPECT_THAT(printed, HasSubstr("fake (a toy), 2 threads: program step (none), memory"));
   EXPECT_THAT(printed, HasSubstr("step 3/3  loss"));
   auto lines = metrics();
   ASSERT_EQ(lines.size(), 4u);

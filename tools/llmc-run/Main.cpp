@@ -1,5 +1,8 @@
 // llmc-run: trains a plan. Flags in, a run, exports out.
 #include "backend/cpu/CpuDevice.h"
+#ifdef LLMC_CUDA_DEVICE
+#include "backend/cuda/CudaDevice.h"
+#endif
 #include "runtime/MeetingPlace.h"
 #include "tools/Flags.h"
 #include "tools/Threads.h"
@@ -151,9 +154,31 @@ std::string conflict(const llmc::RunOptions &options, const std::string &device)
     return fmt::format("--eps {:g}: must be above 0, as a 32-bit float too", options.hyper.eps);
   if (options.minLr > options.hyper.lr)
     return fmt::format("--min-lr {:g} is larger than --lr {:g}", options.minLr, options.hyper.lr);
-  if (device != "cpu" && device != "cuda")
+  if (!device.empty() && device != "cpu" && device != "cuda")
     return fmt::format("--device {}: expected cpu or cuda", device);
   return llmc::outputConflict(options);
+}
+
+/// Empty: not said, which is the CPU. False where this build lacks the device.
+bool setDevice(llmc::RunSurroundings &around, const std::string &device, std::chrono::milliseconds timeout) {
+  if (device != "cuda") {
+    around.deviceNote = device.empty() ? ", the CPU (--device cuda: a GPU)" : "";
+    around.makeDevice = [](int threads, int) -> llmc::Result<std::unique_ptr<llmc::DeviceApi>> {
+      return llmc::makeCpuDevice(threads);
+    };
+    return true;
+  }
+#ifdef LLMC_CUDA_DEVICE
+  around.makeDevice = [timeout](int, int localRank) {
+    llmc::CudaDeviceOptions options;
+    options.ordinal = localRank;
+    options.rankTimeout = timeout;
+    return llmc::makeCudaDevice(options);
+  };
+  return true;
+#else
+  return false;
+#endif
 }
 
 } // namespace
@@ -163,7 +188,7 @@ int main(int argc, char **argv) {
   llmc::RunSurroundings around;
   llmc::RunOptions options;
   llmc::RankFlags ranks;
-  std::string labels, schedule = "constant", device = "cpu";
+  std::string labels, schedule = "constant", device;
   CLI::App app("Trains a plan: one file made by llmc-compile, tokens in, losses and the trained model out.",
                "llmc-run");
   app.footer(kFooter);
@@ -171,7 +196,7 @@ int main(int argc, char **argv) {
   addOptimizerFlags(app, options, schedule);
   addOutputFlags(app, options);
   addRankFlags(app, options, ranks);
-  app.add_option("--device", device, "cpu or cuda")->type_name("WORD")->capture_default_str();
+  app.add_option("--device", device, "cpu or cuda (one NVIDIA GPU a rank)")->type_name("WORD")->default_str("cpu");
   app.add_option("--threads", options.threads, "threads; default OMP_NUM_THREADS, else the CPUs this process may use")
       ->type_name("N")
       ->check(CLI::Range(1, llmc::kMaxThreads).description(""));
@@ -184,10 +209,8 @@ int main(int argc, char **argv) {
   options.schedule = schedule == "cosine"   ? llmc::ScheduleKind::cosine
                      : schedule == "linear" ? llmc::ScheduleKind::linear
                                             : llmc::ScheduleKind::constant;
-  if (device == "cuda")
+  if (!setDevice(around, device, ranks.timeout))
     return llmc::failed(app, {"--device cuda: this build has no CUDA backend; use --device cpu"});
-
-  around.makeDevice = llmc::makeCpuDevice;
   around.isTerminal = isatty(STDOUT_FILENO) == 1;
   around.abandon = [&](const std::string &error) {
     if (!error.empty())

@@ -39,6 +39,7 @@ public:
 
   int rank() const { return ranks->rank(); }
   int worldSize() const { return ranks->worldSize(); }
+  int localRank() const { return ranks->place().localRank; }
   bool isFirst() const { return rank() == 0; }
   CommApi &comm() const { return *network; }
   int threads() const { return numThreads; }

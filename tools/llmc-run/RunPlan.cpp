@@ -52,7 +52,9 @@ public:
     source = std::move(*openedSource);
     LLMC_RETURN_IF_ERROR(compareRanks());
     threads = team ? team->threads() : options.threads > 0 ? options.threads : defaultThreads();
-    device = around.makeDevice(threads);
+    Result<std::unique_ptr<DeviceApi>> made = around.makeDevice(threads, team ? team->localRank() : 0);
+    LLMC_RETURN_IF_ERROR(made);
+    device = std::move(*made);
     Result<std::unique_ptr<Session>> started = Session::open(*file, *device, sessionOptions());
     LLMC_RETURN_IF_ERROR(started);
     session = std::move(*started);
@@ -164,8 +166,8 @@ private:
         formatPlanHash(file->hash()));
     std::string gradients =
         session->gradientBytes() > 0 ? fmt::format(" + gradients {:.1f} MiB", toMib(session->gradientBytes())) : "";
-    say(around.out, "{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
-        device->describe(), threads, session->programs(), session->target().isa,
+    say(around.out, "{}{}, {} threads: program {} ({}), memory {:.1f} MiB = state {:.1f} MiB{} + arena {:.1f} MiB\n",
+        device->describe(), around.deviceNote, threads, session->programs(), session->target().isa,
         toMib(session->stateBytes() + session->gradientBytes() + session->arenaBytes()), toMib(session->stateBytes()),
         gradients, toMib(session->arenaBytes()));
     if (plan.precision == "bf16" && session->target().target == "cpu" && session->target().isa != "x86-64-v4-bf16")

@@ -15,7 +15,9 @@ class RankTeam;
 
 /// Where a run happens and who watches it.
 struct RunSurroundings {
-  std::function<std::unique_ptr<DeviceApi>(int threads)> makeDevice;
+  /// Opens the device; `localRank` is this rank's number on its machine.
+  std::function<Result<std::unique_ptr<DeviceApi>>(int threads, int localRank)> makeDevice;
+  std::string deviceNote;  ///< said beside the device's name
   std::FILE *out = stdout; ///< for the person at the terminal
   bool isTerminal = false; ///< `out` is one
   std::chrono::steady_clock::time_point processStart = std::chrono::steady_clock::now();
