@@ -186,17 +186,22 @@ FormResult countOf(const std::string &name, Type type) {
               {type}};
 }
 
+template <typename T> void extractFields(Context &context, const Instruction &in) {
+  forLanes(context.mask, [&](uint32_t lane) {
+    uint32_t begin = readLane<uint32_t>(context.registers + in.src[1], lane);
+    uint32_t count = readLane<uint32_t>(context.registers + in.src[2], lane);
+    writeLane<T>(context.registers + in.dst[0], lane,
+                 extractField(readLane<T>(context.registers + in.src[0], lane), begin, count));
+  });
+}
+
 FormResult fieldForm(Type type) {
-  auto form = [&](Handler run) { return Form{run, {type}, {type, Type::u32, Type::u32}}; };
-  switch (type) {
-  case Type::u32:
-    return form(ternary<uint32_t, uint32_t, uint32_t, extractField<uint32_t>>);
-  case Type::s32:
-    return form(
-        ternary<int32_t, int32_t, uint32_t, [](int32_t a, int32_t b, uint32_t c) { return extractField(a, b, c); }>);
-  default:
-    return std::nullopt;
-  }
+  Handler run = type == Type::u32   ? extractFields<uint32_t>
+                : type == Type::s32 ? extractFields<int32_t>
+                : type == Type::u64 ? extractFields<uint64_t>
+                : type == Type::s64 ? extractFields<int64_t>
+                                    : nullptr;
+  return run ? FormResult(Form{run, {type}, {type, Type::u32, Type::u32}}) : std::nullopt;
 }
 
 } // namespace
