@@ -36,21 +36,6 @@ static llvm::Expected<FlatCode> compileKernel(const FusionStages &stages, const 
   return flattenObject(*object, kFunction);
 }
 
-/// What a kernel does in short, for profiles: its ops' names.
-static std::string describe(const FusionStages &stages) {
-  static constexpr size_t kLongest = 60;
-  std::string name;
-  for (Operation &op : stages.body().without_terminator()) {
-    if (op.hasTrait<OpTrait::ConstantLike>())
-      continue;
-    std::string next = (name.empty() ? "" : "+") + op.getName().stripDialect().str();
-    if (name.size() + next.size() > kLongest)
-      return name + "+";
-    name += next;
-  }
-  return name.empty() ? "copy" : name;
-}
-
 FailureOr<CodeBlob> compileFusions(ArrayRef<FusionOp> fusions, const CpuIsa &isa) {
   if (fusions.empty())
     return CodeBlob{};
@@ -84,7 +69,7 @@ FailureOr<CodeBlob> compileFusions(ArrayRef<FusionOp> fusions, const CpuIsa &isa
   CodeBlob blob;
   std::vector<std::pair<std::string, uint64_t>> entries;
   for (auto [kernel, piece] : llvm::zip_equal(kernels, pieces)) {
-    entries.push_back({describe(kernel), blob.bytes.size() + piece.entry});
+    entries.push_back({describeKernel(kernel), blob.bytes.size() + piece.entry});
     blob.bytes.insert(blob.bytes.end(), piece.bytes.begin(), piece.bytes.end());
   }
   for (size_t kernel : kernelOf)

@@ -102,18 +102,31 @@ void CpuKernelBuilder::storeElement(Buffer buffer, Value offset, Lanes lanes) {
   opBuilder.create<LLVM::StoreOp>(location, first, address(buffer, offset));
 }
 
+/// The rows before have left theirs in the buffer.
+void CpuKernelBuilder::combinePartial(Buffer buffer, Combine combine, Lanes lanes, bool isLanes) {
+  Value block = opBuilder.create<arith::DivUIOp>(location, row, number(stages.rowBlock));
+  Value offset = opBuilder.create<arith::MulIOp>(location, block, number(stages.cols));
+  Lanes before = isLanes ? loadLanes(buffer, offset) : loadElement(buffer, offset);
+  Lanes neutral = constant(before.elementType(), neutralNumber(combine, before.elementType()));
+  before = before.with(opBuilder.create<arith::SelectOp>(location, isFirstRow, neutral.value, before.value));
+  Lanes combined = combineLanes(combine, before, lanes);
+  isLanes ? storeLanes(buffer, offset, combined) : storeElement(buffer, offset, combined);
+}
+
 //===-- Loops
 
-void CpuKernelBuilder::forRows(function_ref<void(Value, Value)> body) {
+void CpuKernelBuilder::forRows(function_ref<void(Value)> body) {
   if (stages.rows == 1) {
-    body(number(0), opBuilder.create<arith::ConstantIntOp>(location, 1, 1));
-    return;
+    row = number(0);
+    isFirstRow = opBuilder.create<arith::ConstantIntOp>(location, 1, 1);
+    return body(row);
   }
   auto loop = opBuilder.create<scf::ForOp>(location, rowBegin, rowEnd, number(1));
   OpBuilder::InsertionGuard guard(opBuilder);
   opBuilder.setInsertionPointToStart(loop.getBody());
-  Value row = loop.getInductionVar();
-  body(row, opBuilder.create<arith::CmpIOp>(location, arith::CmpIPredicate::eq, row, rowBegin));
+  row = loop.getInductionVar();
+  isFirstRow = opBuilder.create<arith::CmpIOp>(location, arith::CmpIPredicate::eq, row, rowBegin);
+  body(row);
 }
 
 Lanes CpuKernelBuilder::columnIndex() {

@@ -20,7 +20,7 @@ public:
   mlir::Location loc() override { return location; }
   Lanes splat(mlir::Value number) override;
   Lanes constant(mlir::Type type, double number) override;
-  void forRows(llvm::function_ref<void(mlir::Value row, mlir::Value isFirst)> body) override;
+  void forRows(llvm::function_ref<void(mlir::Value row)> body) override;
   llvm::SmallVector<Lanes> forColumns(llvm::ArrayRef<RowReduction> reductions,
                                       llvm::function_ref<llvm::SmallVector<Lanes>()> body) override;
   Lanes columnIndex() override;
@@ -28,6 +28,7 @@ public:
   void storeLanes(Buffer buffer, mlir::Value rowOffset, Lanes lanes) override;
   Lanes loadElement(Buffer buffer, mlir::Value offset) override;
   void storeElement(Buffer buffer, mlir::Value offset, Lanes lanes) override;
+  void combinePartial(Buffer buffer, Combine combine, Lanes lanes, bool isLanes) override;
 
 private:
   using Accumulators = llvm::SmallVector<mlir::Value>; ///< per reduction
@@ -49,8 +50,9 @@ private:
   const CpuIsa &target;
   llvm::SmallVector<mlir::Value> pointers; ///< of the operands
   mlir::Value rowBegin, rowEnd, colBegin, colEnd;
-  mlir::Value column; ///< inside forColumns: that of the first lane
-  mlir::Value mask;   ///< inside forColumns: lanes that exist; null when all do
+  mlir::Value row, isFirstRow; ///< inside forRows; whether it is the task's first
+  mlir::Value column;          ///< inside forColumns: that of the first lane
+  mlir::Value mask;            ///< inside forColumns: lanes that exist; null when all do
 };
 
 } // namespace llmc

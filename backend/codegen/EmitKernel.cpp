@@ -41,10 +41,9 @@ private:
   Lanes emitOp(Operation *op);
   void emitStage(const Stage &stage, bool isLast);
   void storeResults(Level level);
-  void storePartial(const Result &result, Lanes lanes, bool isLanes);
 
   Value number(int64_t n) { return builder().create<arith::ConstantIntOp>(loc(), n, 64); }
-  void startRow(Value currentRow, Value isFirst);
+  void startRow(Value currentRow);
   Value rowPart(int64_t after, int64_t size);
   Value rowOffset(ArrayRef<int64_t> shape);
   Values &valuesOf(Level level) { return values[unsigned(level)]; }
@@ -53,7 +52,7 @@ private:
   KernelBuilder &kernel;
   std::array<Values, 3> values;
   DenseMap<std::pair<int64_t, int64_t>, Value> rowParts; ///< of the current row
-  Value row, isFirstRow;
+  Value row;
   Operation *rowStart = nullptr; ///< the last op that computes a part of the row's index
 };
 } // namespace
@@ -165,30 +164,18 @@ void KernelEmitter::emitOps(ArrayRef<Operation *> ops) {
 
 //===-- Results
 
-/// Combines with what the rows of this block left in the block's row of partial results.
-void KernelEmitter::storePartial(const Result &result, Lanes lanes, bool isLanes) {
-  Buffer buffer{result.operand, result.storage};
-  Value block = builder().create<arith::DivUIOp>(loc(), row, number(stages.rowBlock));
-  Value offset = builder().create<arith::MulIOp>(loc(), block, number(stages.cols));
-  Lanes before = isLanes ? kernel.loadLanes(buffer, offset) : kernel.loadElement(buffer, offset);
-  Lanes neutral = kernel.constant(before.elementType(), neutralNumber(*result.partial, before.elementType()));
-  before = before.with(builder().create<arith::SelectOp>(loc(), isFirstRow, neutral.value, before.value));
-  Lanes combined = combineLanes(*result.partial, before, lanes);
-  isLanes ? kernel.storeLanes(buffer, offset, combined) : kernel.storeElement(buffer, offset, combined);
-}
-
 /// Stores the results that are lanes, or those that are one number a row.
 void KernelEmitter::storeResults(Level level) {
   bool isLanes = level == Level::lane;
   // All are computed before the first is stored: a result may lie in the buffer of an operand.
-  SmallVector<std::pair<const Result *, Lanes>> computed;
-  for (const Result &result : stages.results)
+  SmallVector<std::pair<const FusionResult *, Lanes>> computed;
+  for (const FusionResult &result : stages.results)
     if ((stages.level(result.value) == Level::lane) == isLanes)
       computed.push_back({&result, get(result.value)});
   for (auto &[result, lanes] : computed) {
     Buffer buffer{result->operand, result->storage};
     if (result->partial)
-      storePartial(*result, lanes, isLanes);
+      kernel.combinePartial(buffer, *result->partial, lanes, isLanes);
     else if (isLanes)
       kernel.storeLanes(buffer, rowOffset(shapeOf(result->value)), lanes);
     else
@@ -223,9 +210,8 @@ void KernelEmitter::emitStage(const Stage &stage, bool isLast) {
     valuesOf(Level::row).insert({op->getResult(0), lanes});
 }
 
-void KernelEmitter::startRow(Value currentRow, Value isFirst) {
+void KernelEmitter::startRow(Value currentRow) {
   row = currentRow;
-  isFirstRow = isFirst;
   rowStart = number(0).getDefiningOp();
   rowParts.clear();
   valuesOf(Level::row).clear();
@@ -236,8 +222,8 @@ void KernelEmitter::emit() {
     if (stages.level(argument) == Level::kernel && !argument.use_empty())
       get(argument);
   emitOps(stages.kernelOps);
-  kernel.forRows([&](Value currentRow, Value isFirst) {
-    startRow(currentRow, isFirst);
+  kernel.forRows([&](Value currentRow) {
+    startRow(currentRow);
     for (const Stage &stage : stages.stages)
       emitStage(stage, &stage == &stages.stages.back());
     emitOps(stages.finalRowOps);

@@ -69,7 +69,7 @@ LogicalResult FusionStages::classify(Operation *op) {
 
 LogicalResult FusionStages::collectResults() {
   for (auto [i, value] : llvm::enumerate(fusion.getBody().front().getTerminator()->getOperands())) {
-    Result result{value, unsigned(fusion.getInputs().size() + i), typeOf(value).getElementType(), std::nullopt};
+    FusionResult result{value, unsigned(fusion.getInputs().size() + i), typeOf(value).getElementType(), std::nullopt};
     Operation *op = value.getDefiningOp();
     if (std::optional<Reduction> reduction = reductionOf(op, space.size()); reduction && reduction->isColumn) {
       result.partial = reduction->combine;
@@ -94,7 +94,7 @@ static void collectNeeded(Value value, DenseSet<Operation *> &needed, function_r
 void FusionStages::placeOps() {
   Block &body = fusion.getBody().front();
   DenseSet<Operation *> needed;
-  for (const Result &result : results)
+  for (const FusionResult &result : results)
     collectNeeded(result.value, needed, [](Value) { return true; });
 
   // The loops: one for each depth at which lanes are reduced, and the one that stores lanes, which comes last.
@@ -106,14 +106,14 @@ void FusionStages::placeOps() {
   for (Operation &op : body.without_terminator())
     if (needed.contains(&op) && isLaneReduction(op))
       numLoops = std::max(numLoops, depths.lookup(op.getResult(0)));
-  for (const Result &result : results)
+  for (const FusionResult &result : results)
     if (level(result.value) == Level::lane)
       numLoops = std::max(numLoops, depths.lookup(result.value) + 1);
   stages.resize(numLoops);
 
   SmallVector<DenseSet<Operation *>> loopNeeds(numLoops);
   auto isLane = [&](Value value) { return level(value) == Level::lane; };
-  for (const Result &result : results)
+  for (const FusionResult &result : results)
     if (isLane(result.value))
       collectNeeded(result.value, loopNeeds.back(), isLane);
   for (Operation &op : body.without_terminator()) {

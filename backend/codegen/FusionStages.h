@@ -29,7 +29,7 @@ struct Stage {
 };
 
 /// One result of a fusion.
-struct Result {
+struct FusionResult {
   mlir::Value value;              ///< what is stored, or for a column reduction its operand
   unsigned operand = 0;           ///< index among the kernel's operands
   mlir::Type storage;             ///< element type
@@ -50,7 +50,7 @@ public:
   llvm::SmallVector<mlir::Operation *> kernelOps;   ///< once, before all rows
   llvm::SmallVector<Stage> stages;                  ///< the last one also stores the results that are lanes
   llvm::SmallVector<mlir::Operation *> finalRowOps; ///< once a row, after the last loop
-  llvm::SmallVector<Result> results;
+  llvm::SmallVector<FusionResult> results;
 
   Level level(mlir::Value value) const { return levels.lookup(value); }
   /// The kernel's code does not depend on the number of columns: one row, no reduction.
@@ -75,6 +75,9 @@ std::optional<Reduction> reductionOf(mlir::Operation *op, int64_t rank);
 
 /// See Codegen.h.
 std::string kernelKey(const FusionStages &stages);
+
+/// What a kernel does in short, for profiles: its ops' names.
+std::string describeKernel(const FusionStages &stages);
 
 /// f32 for floats, else the type itself: what numbers of a storage type are computed in.
 mlir::Type computeType(mlir::Type storage);

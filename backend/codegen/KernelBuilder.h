@@ -30,8 +30,8 @@ public:
   /// One number of compute type `type` in every lane.
   virtual Lanes constant(mlir::Type type, double number) = 0;
 
-  /// Runs `body` once for each row of the task. `isFirst` (i1) says that the row is the task's first.
-  virtual void forRows(llvm::function_ref<void(mlir::Value row, mlir::Value isFirst)> body) = 0;
+  /// Runs `body` once for each row of the task.
+  virtual void forRows(llvm::function_ref<void(mlir::Value row)> body) = 0;
   /// Runs `body` on all columns of the task, lanes by lanes, and combines what it returns over them: one number per
   /// reduction, in every lane. `body` may be emitted several times.
   virtual llvm::SmallVector<Lanes> forColumns(llvm::ArrayRef<RowReduction> reductions,
@@ -45,6 +45,9 @@ public:
   /// One element, the same in every lane.
   virtual Lanes loadElement(Buffer buffer, mlir::Value offset) = 0;
   virtual void storeElement(Buffer buffer, mlir::Value offset, Lanes lanes) = 0;
+  /// Inside forRows: combines the row's lanes with what the task's rows before it gave, for the buffer's row of partial
+  /// results that belongs to the task. `isLanes`: inside forColumns; else the space has one column.
+  virtual void combinePartial(Buffer buffer, Combine combine, Lanes lanes, bool isLanes) = 0;
 };
 
 /// The neutral number of a reduction in a compute type.

@@ -1,5 +1,5 @@
 // A fusion's kernel as text: what its code is made of, in order, with values numbered and dimensions reduced to full
-// ('f') or one ('1').
+// ('f') or one ('1'). And its name.
 #include "backend/codegen/Codegen.h"
 #include "backend/codegen/FusionStages.h"
 
@@ -28,7 +28,7 @@ std::string kernelKey(const FusionStages &stages) {
     llvm::interleave(stages.space, out, "x");
   if (!stages.isLinear() && !stages.hasWholeRows())
     out << " columns" << (stages.cols % 16 == 0 && stages.colBlock % 16 == 0 ? "/16" : "");
-  if (llvm::any_of(stages.results, [](const Result &result) { return result.partial.has_value(); }))
+  if (llvm::any_of(stages.results, [](const FusionResult &result) { return result.partial.has_value(); }))
     out << " rowBlock " << stages.rowBlock;
   for (BlockArgument argument : body.getArguments()) {
     out << "\n" << number(argument) << " ";
@@ -47,6 +47,20 @@ std::string kernelKey(const FusionStages &stages) {
   for (Value value : body.getTerminator()->getOperands())
     out << " " << number(value);
   return text;
+}
+
+std::string describeKernel(const FusionStages &stages) {
+  static constexpr size_t kLongest = 60;
+  std::string name;
+  for (Operation &op : stages.body().without_terminator()) {
+    if (op.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    std::string next = (name.empty() ? "" : "+") + op.getName().stripDialect().str();
+    if (name.size() + next.size() > kLongest)
+      return name + "+";
+    name += next;
+  }
+  return name.empty() ? "copy" : name;
 }
 
 std::string kernelKey(FusionOp fusion) {

@@ -2,6 +2,7 @@
 // found.
 #include "tests/backend/codegen/FusionCase.h"
 #include "tests/backend/codegen/ExecutableCode.h"
+#include "tests/backend/codegen/GpuCase.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -217,13 +218,16 @@ void expectMatchesHost(const FusionSpec &spec) {
     inputs.push_back(randomTensor(cast<RankedTensorType>(input.getType()), spec, unsigned(inputs.size())));
   SmallVector<HostTensor> expected;
   ASSERT_TRUE(succeeded(fusion.evaluate(inputs, expected)));
-  forEachIsa(fusion, [&](const CpuIsa &, GeneratedKernel kernel) {
-    std::vector<HostTensor> results = runFusion(fusion, spec, kernel, inputs);
+  auto compare = [&](const std::vector<HostTensor> &results) {
+    ASSERT_EQ(results.size(), expected.size());
     for (size_t i = 0; i < results.size(); ++i) {
       SCOPED_TRACE("result " + std::to_string(i));
       expectNear(results[i], expected[i], spec.tolerance, spec.leastScale);
     }
-  });
+  };
+  forEachIsa(fusion, [&](const CpuIsa &, GeneratedKernel kernel) { compare(runFusion(fusion, spec, kernel, inputs)); });
+  SCOPED_TRACE("GPU");
+  compare(runOnGpu(fusion, spec, inputs));
 }
 
 } // namespace llmc

@@ -45,7 +45,8 @@ std::vector<HostTensor> runFusion(FusionOp fusion, const FusionSpec &spec, Gener
 /// Compiles a fusion for each ISA level and calls `run` with the code of those that this machine has.
 void forEachIsa(FusionOp fusion, llvm::function_ref<void(const CpuIsa &, GeneratedKernel)> run);
 
-/// Compiles and runs a spec on each ISA level of this machine and expects the f64 values, to the type's rounding.
+/// Compiles and runs a spec on each ISA level of this machine and on the simulated GPU and expects the f64 values, to
+/// the type's rounding.
 void expectMatchesHost(const FusionSpec &spec);
 
 } // namespace llmc
