@@ -100,9 +100,11 @@ private:
   void endBySignal(int signal) { end.exitStatus = end.exitStatus == 0 ? 128 + signal : end.exitStatus; }
 
   void killAll(int signal) {
-    for (const Child &child : children)
-      if (!child.hasEnded)
+    for (Child &child : children)
+      if (!child.hasEnded) {
+        child.wasKilled = child.wasKilled || signal == SIGKILL;
         ::kill(child.pid, signal);
+      }
   }
 
   void reap() {
@@ -114,11 +116,13 @@ private:
       child.hasEnded = true;
       if (WIFSIGNALED(status)) {
         int signal = WTERMSIG(status);
-        // Only the first is a cause; the rest we ended ourselves.
+        // Also where another has said that this one is gone: only here it is known how.
         if (signal == asked)
           endBySignal(signal);
         else
-          fail(hasFailed ? "" : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
+          fail(child.wasKilled
+                   ? ""
+                   : fmt::format("rank {} was killed by signal {} ({})", rank, signal, ::strsignal(signal)));
       } else if (WEXITSTATUS(status) > 128) { // a signal stopped the run in good order
         endBySignal(WEXITSTATUS(status) - 128);
       } else if (WEXITSTATUS(status) != 0) {

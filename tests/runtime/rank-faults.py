@@ -26,13 +26,15 @@ class Faults(RankCase):
         self.assertEqual(len(lines), 1, error)
         self.assertRegex(lines[0], expected)
         self.assertEqual(status, 1)
-        self.took(f"fault {fault}", self.seconds)
+        self.took(f"fault {fault}", self.seconds, self.START)
         self.assertFalse(os.path.exists(weights))
         self.assert_nothing_left()
 
-    def took(self, what, seconds):
+    START = 1.5  # seconds that a busy machine may take to start all ranks, where that is measured too
+
+    def took(self, what, seconds, start=0):
         print(f"  {what}: all ended after {seconds:.2f} s", file=sys.stderr)
-        self.assertLess(seconds, TIMEOUT)
+        self.assertLess(seconds, TIMEOUT + start)
 
     def test_killed_in_a_step(self):
         for rank in range(3):
@@ -155,7 +157,7 @@ class Faults(RankCase):
                 status, _, error = self.end(process)
                 self.assertEqual(status, 1, error)
                 self.assertRegex(error, rf"rank {rank} (is gone|gave no sign of life|did not arrive|was killed by signal 9)")
-                self.took(f"{signal.Signals(number).name} of rank {rank} at its start", time.monotonic() - begin)
+                self.took(f"{signal.Signals(number).name} of rank {rank} at its start", time.monotonic() - begin, self.START)
                 self.assert_nothing_left()
 
     @staticmethod
