@@ -18,6 +18,9 @@ typedef struct {
   uint64_t dropEventWait; /* a planted fault: the n-th cuStreamWaitEvent, from 1, does nothing; 0: none */
 } CudasimConfig;
 
+/* Where a test starts processes and cannot call: CUDASIM_SEED and CUDASIM_DEVICES set those two for a process that does
+   not reset its simulator. */
+
 /* Forgets everything (handles, memory, faults) and starts again like this. */
 void cudasimReset(const CudasimConfig *config);
 

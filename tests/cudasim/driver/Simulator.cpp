@@ -1,6 +1,7 @@
 // Submission and waiting, and the hooks for tests.
 #include "tests/cudasim/driver/Simulator.h"
 
+#include <cstdlib>
 #include <unistd.h>
 
 namespace llmc::cudasim {
@@ -13,6 +14,16 @@ constexpr CudasimConfig kDefaultConfig{.seed = 1,
                                        .computeCapability = 80,
                                        .driverVersion = 13000,
                                        .dropEventWait = 0};
+
+/// For processes that a test starts and cannot call.
+CudasimConfig environmentConfig() {
+  CudasimConfig config = kDefaultConfig;
+  if (const char *seed = std::getenv("CUDASIM_SEED"))
+    config.seed = std::strtoull(seed, nullptr, 10);
+  if (const char *devices = std::getenv("CUDASIM_DEVICES"))
+    config.numDevices = std::atoi(devices);
+  return config;
+}
 
 CUresult codeOf(FaultKind kind) {
   switch (kind) {
@@ -29,7 +40,7 @@ CUresult codeOf(FaultKind kind) {
 } // namespace
 
 std::unique_ptr<Simulator> &simulator() {
-  static auto instance = std::make_unique<Simulator>(kDefaultConfig);
+  static auto instance = std::make_unique<Simulator>(environmentConfig());
   return instance;
 }
 
