@@ -33,16 +33,21 @@ std::string nodeNames(Location location) {
       .str();
 }
 
+void appendCode(EmittedPlan &emitted, TargetPrograms &target, ArrayRef<std::byte> bytes) {
+  emitted.code.resize((emitted.code.size() + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment);
+  target.codeOffset = emitted.code.size();
+  target.codeBytes = bytes.size();
+  emitted.code.insert(emitted.code.end(), bytes.begin(), bytes.end());
+  emitted.payload.code = emitted.code;
+}
+
 /// Adds a level: its code after what is there, and the programs with their entries in it.
 static void addTarget(EmittedPlan &emitted, ArrayRef<Program> programs, const CpuIsa &isa, const CodeBlob &blob) {
   TargetPrograms target;
   target.target = "cpu";
   target.isa = isa.name;
   target.programs.assign(programs.begin(), programs.end());
-  emitted.code.resize((emitted.code.size() + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment);
-  target.codeOffset = emitted.code.size();
-  target.codeBytes = blob.bytes.size();
-  emitted.code.insert(emitted.code.end(), blob.bytes.begin(), blob.bytes.end());
+  appendCode(emitted, target, blob.bytes);
   // Fusions that are the same kernel share an entry.
   llvm::DenseMap<uint64_t, int32_t> entryAt;
   std::vector<int32_t> entryOf;
@@ -69,11 +74,7 @@ static double flopsPerToken(const Plan &plan, ArrayRef<Program> programs) {
   return flops / double(std::max<int64_t>(1, plan.batch * plan.sequence));
 }
 
-FailureOr<EmittedPlan> emitPlan(ModuleOp module, ArrayRef<CpuIsa> isas) {
-  EmittedPlan emitted;
-  if (failed(emitState(module, emitted)))
-    return failure();
-  SmallVector<FusionOp> fusions;
+FailureOr<std::vector<Program>> emitPrograms(ModuleOp module, SmallVectorImpl<FusionOp> &fusions) {
   DenseMap<Operation *, int64_t> indexOf;
   module.walk([&](FusionOp fusion) {
     indexOf[fusion] = fusions.size();
@@ -86,14 +87,24 @@ FailureOr<EmittedPlan> emitPlan(ModuleOp module, ArrayRef<CpuIsa> isas) {
       return failure();
     programs.push_back(std::move(*program));
   }
+  return programs;
+}
+
+FailureOr<EmittedPlan> emitPlan(ModuleOp module, ArrayRef<CpuIsa> isas) {
+  EmittedPlan emitted;
+  if (failed(emitState(module, emitted)))
+    return failure();
+  SmallVector<FusionOp> fusions;
+  FailureOr<std::vector<Program>> programs = emitPrograms(module, fusions);
+  if (failed(programs))
+    return failure();
   for (const CpuIsa &isa : isas) {
     FailureOr<CodeBlob> blob = compileFusions(fusions, isa);
     if (failed(blob))
       return failure();
-    addTarget(emitted, programs, isa, *blob);
+    addTarget(emitted, *programs, isa, *blob);
   }
-  emitted.payload.code = emitted.code;
-  emitted.plan.flopsPerToken = flopsPerToken(emitted.plan, programs);
+  emitted.plan.flopsPerToken = flopsPerToken(emitted.plan, *programs);
   emitted.plan.lossIsTokenMean = module->hasAttr("llmc.token_mean");
   return emitted;
 }

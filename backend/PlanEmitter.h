@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/codegen/Codegen.h"
+#include "backend/codegen/GpuModule.h"
 #include "runtime/PlanWriter.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -22,6 +23,10 @@ struct EmittedPlan {
 /// modelName, precision, optimizer, splice and payload.model are the caller's. Fails with an error on the op that
 /// cannot be emitted.
 mlir::FailureOr<EmittedPlan> emitPlan(mlir::ModuleOp module, llvm::ArrayRef<CpuIsa> isas);
+
+/// Adds programs for GPUs to a plan: `module` is in plan form for them (PipelineOptions::isGpu) and of the same model
+/// as what the plan was emitted from. Fails with an error on what has no kernel there, or where its state differs.
+mlir::LogicalResult addGpuTarget(EmittedPlan &emitted, mlir::ModuleOp module, const GpuIsa &isa);
 
 /// Adds the names of the ONNX nodes that an op came from, in order.
 void collectNames(mlir::Location location, llvm::SetVector<llvm::StringRef> &names);

@@ -172,6 +172,7 @@ struct ChunkLoss : impl::ChunkLossBase<ChunkLoss> {
         }
         int64_t rows = dim(gradient.getDLogits(), 0);
         int64_t numChunks = (tensorBytes(gradient.getDLogits().getType()) + chunkBytes - 1) / chunkBytes;
+        numChunks = std::min<int64_t>(numChunks, maxChunks);
         int64_t chunkRows = std::max<int64_t>(kRowGrain, (rows / numChunks + kRowGrain - 1) / kRowGrain * kRowGrain);
         Location loc = gradient.getLoc();
         Chunker chunker(head, chunkRows, storedBytes);

@@ -90,7 +90,7 @@ struct Fuse : impl::FuseBase<Fuse> {
         continue;
       }
       OpBuilder builder(terminator);
-      FusionOp fusion = buildFusion(builder, node, fusible);
+      FusionOp fusion = buildFusion(builder, node, fusible, gpu);
       if (node.ops.size() > 1)
         remarkOn(fusion) << "fused " << node.ops.size() << " ops over " << fusion.getRows() << " x "
                          << fusion.getCols();

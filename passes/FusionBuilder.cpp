@@ -1,20 +1,13 @@
 // From cluster to fusion. Dimensions that every value has whole, or every value lacks, become one; the last dimension
 // are the lanes.
 #include "passes/FusionBuilder.h"
+#include "passes/FusionBlocks.h"
 
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
 namespace llmc {
-
-/// A task computes about this many elements: enough to be worth a thread's while, few enough to stay in its cache.
-static constexpr int64_t kTaskElements = 16384;
-/// Column sums with row reductions beside them: at most this many partial sums.
-static constexpr int64_t kMaxRowBlocks = 16;
-/// From as many rows on a column reduction walks whole rows, which memory delivers faster than pieces of rows, and
-/// leaves a partial sum for each row block.
-static constexpr int64_t kStreamedRows = 256;
 
 namespace {
 /// How a cluster's iteration space is collapsed.
@@ -145,29 +138,10 @@ private:
 };
 } // namespace
 
-static int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// (rowBlock, colBlock): fixed by the shape alone, so that results do not depend on the number of threads.
-static std::pair<int64_t, int64_t> chooseBlocks(int64_t rows, int64_t cols, bool hasRowReduction,
-                                                bool hasColumnReduction) {
-  rows = std::max<int64_t>(1, rows), cols = std::max<int64_t>(1, cols);
-  if (hasColumnReduction && !hasRowReduction && rows < kStreamedRows) {
-    int64_t colBlock = std::max<int64_t>(64, ceilDivide(ceilDivide(cols, 16), 16) * 16);
-    return {rows, std::min(cols, colBlock)};
-  }
-  if (hasColumnReduction)
-    return {ceilDivide(rows, std::min(rows, kMaxRowBlocks)), cols};
-  if (hasRowReduction)
-    return {std::clamp<int64_t>(kTaskElements / cols, 1, rows), cols};
-  if (cols >= kTaskElements)
-    return {1, rows >= 16 ? cols : kTaskElements};
-  return {std::clamp<int64_t>(kTaskElements / cols, 1, rows), cols};
-}
-
 /// Sums the (P, cols) partial sums of a column reduction.
-static Value sumPartials(OpBuilder &builder, Location loc, Value partials, RankedTensorType type) {
+static Value sumPartials(OpBuilder &builder, Location loc, Value partials, RankedTensorType type, bool isGpu) {
   auto partialType = cast<RankedTensorType>(partials.getType());
-  auto [rowBlock, colBlock] = chooseBlocks(partialType.getDimSize(0), partialType.getDimSize(1), false, true);
+  auto [rowBlock, colBlock] = sumBlocks(partialType.getDimSize(0), partialType.getDimSize(1), isGpu);
   auto fusion = builder.create<FusionOp>(loc, TypeRange{type}, ValueRange{partials},
                                          builder.getDenseI64ArrayAttr(partialType.getShape()),
                                          builder.getI64IntegerAttr(rowBlock), builder.getI64IntegerAttr(colBlock));
@@ -179,7 +153,7 @@ static Value sumPartials(OpBuilder &builder, Location loc, Value partials, Ranke
   return fusion.getResult(0);
 }
 
-FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster, const FusibleOps &fusible) {
+FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster, const FusibleOps &fusible, bool isGpu) {
   Collapse collapse(cluster, fusible);
   DenseSet<Operation *> inside(cluster.ops.begin(), cluster.ops.end());
   llvm::SetVector<Value> inputs, outputs;
@@ -218,8 +192,8 @@ FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster, const Fusibl
   int64_t cols = collapse.shape().back(), rows = 1;
   for (int64_t size : collapse.shape().drop_back())
     rows *= size;
-  auto [rowBlock, colBlock] = chooseBlocks(rows, cols, hasRowReduction, hasColumnReduction);
-  int64_t numRowBlocks = ceilDivide(std::max<int64_t>(rows, 1), rowBlock);
+  auto [rowBlock, colBlock] = chooseBlocks({rows, cols, hasRowReduction, hasColumnReduction}, isGpu);
+  int64_t numRowBlocks = llvm::divideCeil(std::max<int64_t>(rows, 1), rowBlock);
   SmallVector<Type> types;
   for (Value output : outputs) {
     bool isPartial = isColumnReduction(output.getDefiningOp()) && numRowBlocks > 1;
@@ -244,7 +218,7 @@ FusionOp buildFusion(OpBuilder &builder, const FusionNode &cluster, const Fusibl
   for (auto [output, result] : llvm::zip_equal(outputs, fusion.getResults())) {
     Value replacement = result;
     if (result.getType() != output.getType())
-      replacement = sumPartials(builder, output.getLoc(), result, cast<RankedTensorType>(output.getType()));
+      replacement = sumPartials(builder, output.getLoc(), result, cast<RankedTensorType>(output.getType()), isGpu);
     Value(output).replaceUsesWithIf(replacement, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });
   }
   return fusion;

@@ -23,6 +23,7 @@ namespace llmc {
 struct PipelineOptions {
   std::string optimizer = "adamw";
   bool isBf16 = false; ///< contractions in bf16, see assign-precision
+  bool isGpu = false;  ///< programs for GPUs: nothing is packed, kernels are cut for them
   /// Gradients that travel between ranks in one message, at most.
   int64_t bucketBytes = 25 << 20;
   /// Pass names without "llmc-", as `--disable-pass` takes them; canonicalize may be named too.

@@ -122,7 +122,8 @@ def ChunkLoss : Llmc_Pass<"chunk-loss"> {
   }];
   let options = [
     Option<"chunkBytes", "chunk-bytes", "int64_t", "int64_t(64) << 20", "the most that a chunk's logits take in f32">,
-    Option<"storedBytes", "stored-bytes", "int64_t", "4", "bytes in which one logit's gradient will be stored">
+    Option<"storedBytes", "stored-bytes", "int64_t", "4", "bytes in which one logit's gradient will be stored">,
+    Option<"maxChunks", "max-chunks", "int64_t", "int64_t(1) << 32", "the most chunks, whatever they take">
   ];
 }
 def AssignPrecision : Llmc_Pass<"assign-precision"> {
@@ -152,7 +153,10 @@ def Fuse : Llmc_Pass<"fuse"> {
     Before: `llmc.add`, `llmc.mul`, `llmc.reduce_sum` … After: one `llmc.fusion` over their common iteration space. A
     column reduction leaves one partial sum per row block and a second small kernel.
   }];
-  let options = [Option<"single", "single", "bool", "false", "one kernel per op, to see what fusion is worth">];
+  let options = [
+    Option<"single", "single", "bool", "false", "one kernel per op, to see what fusion is worth">,
+    Option<"gpu", "gpu", "bool", "false", "tasks for the blocks of a GPU instead of a CPU's threads">
+  ];
 }
 def MaterializeConstants : Llmc_Pass<"materialize-constants"> {
   let summary = "give constants that kernels read a place in memory";

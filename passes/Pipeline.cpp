@@ -26,8 +26,11 @@ static std::unique_ptr<Pass> createPrograms(const PipelineOptions &options) {
 
 /// Without fusion every op is a kernel of its own: the pass still runs.
 static std::unique_ptr<Pass> createFuseOrSingle(const PipelineOptions &options) {
-  return createFuse({llvm::is_contained(options.disabled, "fuse")});
+  return createFuse({llvm::is_contained(options.disabled, "fuse"), options.isGpu});
 }
+
+/// On a GPU the memory for a chunk is there, and each chunk reads and writes the head's whole gradient once more.
+static constexpr int64_t kGpuLossChunks = 8;
 
 static ArrayRef<Step> steps() {
   static const Step table[] = {
@@ -65,13 +68,16 @@ static ArrayRef<Step> steps() {
        [](const PipelineOptions &options) {
          ChunkLossOptions chunks;
          chunks.storedBytes = options.isBf16 ? 2 : 4;
+         if (options.isGpu)
+           chunks.maxChunks = kGpuLossChunks;
          return createChunkLoss(chunks);
        }},
       // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
       {"assign-precision", "",
        [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},
-      // Before fusion: a cast that only feeds a pack is no kernel.
-      {"pack-operands", "", [](const PipelineOptions &) { return createPackOperands(); }},
+      // Before fusion: a cast that only feeds a pack is no kernel. A GPU's library reads row-major.
+      {"pack-operands", "",
+       [](const PipelineOptions &options) { return options.isGpu ? nullptr : createPackOperands(); }},
       {"decompose", "most ops have no kernel before it", [](const PipelineOptions &) { return createDecompose(); }},
       {"fuse", "", createFuseOrSingle},
       {"materialize-constants", "kernels read constants from memory, where this pass puts them",

@@ -231,6 +231,10 @@ static bool isLibraryCall(KernelKind kind) {
          kind == KernelKind::AllReduceWait;
 }
 
+bool needsEntry(std::string_view target, KernelKind kind) {
+  return target == "cuda" ? !isLibraryCall(kind) : kind == KernelKind::Generated;
+}
+
 static Status checkLaunch(const Launch &launch, const Spaces &spaces, const TargetPrograms &target) {
   const KernelInfo &info = kernelInfo(launch.kind);
   LLMC_RETURN_IF_ERROR(checkOperands(launch, info, spaces));
@@ -241,10 +245,10 @@ static Status checkLaunch(const Launch &launch, const Spaces &spaces, const Targ
         fmt::format("has {} floats, needs {} ({})", launch.floats.size(), countWords(info.floats), info.floats)};
   if (launch.stream >= kMaxStreams)
     return Error{fmt::format("stream {} of {}", launch.stream, kMaxStreams)};
-  bool needsEntry = target.target == "cuda" ? !isLibraryCall(launch.kind) : launch.kind == KernelKind::Generated;
-  if (!needsEntry && launch.entry != -1)
+  bool hasEntry = needsEntry(target.target, launch.kind);
+  if (!hasEntry && launch.entry != -1)
     return Error{fmt::format("code entry {} where the device has the code", launch.entry)};
-  if (needsEntry && (launch.entry < 0 || static_cast<size_t>(launch.entry) >= target.entries.size()))
+  if (hasEntry && (launch.entry < 0 || static_cast<size_t>(launch.entry) >= target.entries.size()))
     return Error{fmt::format("code entry {} of {}", launch.entry, target.entries.size())};
   if (launch.kind == KernelKind::Generated &&
       (launch.ints[0] < 0 || launch.ints[1] < 0 || launch.ints[2] <= 0 || launch.ints[3] <= 0))

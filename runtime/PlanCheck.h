@@ -19,6 +19,10 @@ inline constexpr uint64_t kMaxSpaceBytes = 1ull << 46;
 /// The first thing that is out of range, in words that name the entry or launch.
 Status checkPlan(const Plan &plan, const SectionSizes &sizes);
 
+/// True when launches of a kind run code of the plan on a target ("cpu", "cuda"); false when the device, a library or
+/// the driver has the code.
+bool needsEntry(std::string_view target, KernelKind kind);
+
 /// Elements of a shape; nothing when a dimension is negative or the product exceeds kMaxSpaceBytes.
 std::optional<uint64_t> numElements(std::span<const int64_t> shape);
 

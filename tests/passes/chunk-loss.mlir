@@ -1,4 +1,10 @@
 // RUN: llmc-opt %s -split-input-file -llmc-chunk-loss="chunk-bytes=25600 stored-bytes=2" -verify-diagnostics | FileCheck %s
+// RUN: llmc-opt %s -split-input-file -llmc-chunk-loss="chunk-bytes=25600 stored-bytes=2 max-chunks=2" 2>/dev/null | FileCheck %s --check-prefix=TWO
+
+// TWO-LABEL: llmc.program @tied
+// TWO-COUNT-2: llmc.softmax_cross_entropy_grad
+// TWO-NOT: llmc.softmax_cross_entropy_grad
+// TWO: llmc.return
 
 // 128 rows of 200 logits are 102400 bytes: four chunks of 32 rows, each from logits to gradient before the next; the
 // gradient's products by chunks, and the tied table's sum only where the embedding's rows are added.

@@ -111,6 +111,8 @@ class LlmcCompile(ToolCase):
         refuse("--output: has an empty value", "m.onnx", "-o", "")
         refuse(f"--isa: v9 not in {{{','.join(ISAS)}}}", "m.onnx", "-o", "x", "--isa", "v9")
         refuse("--target: gpu not in {cpu,cuda}", "m.onnx", "-o", "x", "--target", "gpu")
+        refuse("--check-numerics runs the step on a CPU: --target cpu,cuda", "m.onnx", "-o", "x", "--target", "cuda", "--check-numerics", "b")
+        refuse("--isa names levels of CPUs, and --target has none", "m.onnx", "-o", "x", "--target", "cuda", "--isa", ISAS[0])
         refuse("--optimizer: adam not in {adamw,sgd}", "m.onnx", "-o", "x", "--optimizer", "adam")
         refuse("--dropout: 1 not in {keep,0}", "m.onnx", "-o", "x", "--dropout", "1")
         refuse("--fp32 excludes --tf32", "m.onnx", "-o", "x", "--fp32", "--tf32")
@@ -145,7 +147,6 @@ class LlmcCompile(ToolCase):
         os.mkfifo(self.path("pipe"))  # nobody writes into it
         for other in ["pipe", "/dev/zero", "."]:
             refuse(f"{other}: not a regular file", other, "-o", "x")
-        refuse("--target cuda: this build has no CUDA target; it has: cpu", "m.onnx", "-o", "x", "--target", "cpu,cuda")
         refuse("no/x.plan: cannot create: No such file or directory", "m.onnx", "-o", "no/x.plan", "--isa", ISAS[0])
         refuse("no/r.html: cannot create: No such file or directory", "m.onnx", "-o", "x", "--report", "no/r.html")
         refuse("no/r: cannot create: No such file or directory", "m.onnx", "-o", "x", "--remarks", "no/r")

@@ -54,11 +54,17 @@ public:
     OwningOpRef<ModuleOp> imported; // the weights are shared
     if (!options.checkNumerics.empty())
       imported = cast<ModuleOp>((*model->module)->clone());
-    Status passed = runPasses(*model->module);
+    OwningOpRef<ModuleOp> second; // for the GPU beside a CPU
+    if (options.hasCpu && options.hasCuda)
+      second = cast<ModuleOp>((*model->module)->clone());
+    Status passed = runPasses(*model->module, !options.hasCpu);
+    if (passed && second)
+      passed = runPasses(*second, /*isGpu=*/true);
     if (!options.remarks.empty()) // also where a pass failed: they say why
       LLMC_RETURN_IF_ERROR(diagnostics.write(options.remarks));
     LLMC_RETURN_IF_ERROR(passed);
-    FailureOr<EmittedPlan> emitted = timed("code", [&] { return emitPlan(*model->module, chosenIsas()); });
+    FailureOr<EmittedPlan> emitted =
+        timed("code", [&] { return emit(*model->module, second ? *second : *model->module); });
     if (failed(emitted))
       return diagnostics.error("the code could not be generated");
     addSource(*model, *emitted);
@@ -88,18 +94,33 @@ private:
     return conflict.empty() ? Status() : Error{conflict};
   }
 
-  Status runPasses(ModuleOp module) {
+  FailureOr<EmittedPlan> emit(ModuleOp module, ModuleOp gpuModule) {
+    FailureOr<EmittedPlan> emitted = emitPlan(module, chosenIsas());
+    if (succeeded(emitted) && options.hasCuda)
+      for (const GpuIsa &isa : gpuIsas())
+        if (failed(addGpuTarget(*emitted, gpuModule, isa)))
+          return failure();
+    return emitted;
+  }
+
+  /// A plan for both has the IR for GPUs in a folder of its own.
+  Status runPasses(ModuleOp module, bool isGpu) {
+    bool isSecond = isGpu && options.hasCpu;
     PassManager manager(&context, ModuleOp::getOperationName());
     PipelineOptions pipeline;
     pipeline.optimizer = options.optimizer;
     pipeline.isBf16 = options.precision == "bf16";
+    pipeline.isGpu = isGpu;
     pipeline.bucketBytes = int64_t(options.bucketMib * (1 << 20));
     llvm::append_range(pipeline.disabled, options.disabled);
     buildPipeline(manager, pipeline);
-    auto watch = std::make_unique<PassWatch>(record, DumpOptions{options.dumpFolder, options.dumpAfter});
+    std::string folder = options.dumpFolder.empty() || !isSecond ? options.dumpFolder : options.dumpFolder + "/cuda";
+    if (!folder.empty())
+      LLMC_RETURN_IF_ERROR(checkOutputFolder(folder));
+    auto watch = std::make_unique<PassWatch>(record, DumpOptions{folder, options.dumpAfter});
     watch->dump("import", module);
     manager.addInstrumentation(std::move(watch));
-    if (!options.report.empty())
+    if (!options.report.empty() && !isSecond)
       manager.addInstrumentation(std::make_unique<GraphWatch>(extras.graphs));
     if (failed(manager.run(module)))
       return diagnostics.error("pass " + record.current + " failed");
@@ -127,7 +148,7 @@ private:
   SmallVector<CpuIsa> chosenIsas() const {
     SmallVector<CpuIsa> chosen;
     for (const CpuIsa &isa : cpuIsas())
-      if (options.isas.empty() || llvm::is_contained(options.isas, isa.name))
+      if (options.hasCpu && (options.isas.empty() || llvm::is_contained(options.isas, isa.name)))
         chosen.push_back(isa);
     return chosen;
   }
@@ -148,7 +169,7 @@ private:
     printLedger(model.ledger, options.isVerbose);
     if (!options.import.keepDropout)
       say("dropout is off\n");
-    if (options.precision == "tf32")
+    if (options.precision == "tf32" && options.hasCpu)
       say("--tf32: a CPU computes in f32\n");
     if (options.isVerbose)
       printRemarks(diagnostics.getRemarks());

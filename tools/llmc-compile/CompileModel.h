@@ -12,15 +12,16 @@ struct CompileOptions {
   std::string output;
   std::string precision = "fp32"; ///< what the plan says of itself
   std::string optimizer = "adamw";
-  double bucketMib = 25;              ///< gradients that travel between ranks in one message
-  std::vector<std::string> isas;      ///< names of the levels to compile for; empty: all
-  std::vector<std::string> disabled;  ///< passes to leave out
-  std::string dumpFolder;             ///< "" or where each pass's result goes
-  std::vector<std::string> dumpAfter; ///< passes whose result is printed
-  std::string remarks;                ///< "" or the file of remarks
-  std::string report;                 ///< "" or the HTML page to write
-  std::string checkNumerics;          ///< "" or a safetensors file with the batch that the step is checked on
-  bool isVerbose = false;             ///< the whole ledger and all remarks on screen
+  double bucketMib = 25;               ///< gradients that travel between ranks in one message
+  bool hasCpu = true, hasCuda = false; ///< targets of the plan
+  std::vector<std::string> isas;       ///< names of the CPU levels to compile for; empty: all
+  std::vector<std::string> disabled;   ///< passes to leave out
+  std::string dumpFolder;              ///< "" or where each pass's result goes
+  std::vector<std::string> dumpAfter;  ///< passes whose result is printed
+  std::string remarks;                 ///< "" or the file of remarks
+  std::string report;                  ///< "" or the HTML page to write
+  std::string checkNumerics;           ///< "" or a safetensors file with the batch that the step is checked on
+  bool isVerbose = false;              ///< the whole ledger and all remarks on screen
 };
 
 /// The files that a compilation writes, but for --dump-ir's.

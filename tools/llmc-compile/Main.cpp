@@ -91,7 +91,7 @@ void addTargetFlags(CLI::App &app, Flags &flags) {
       ->check(oneOf({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--isa", flags.compile.isas,
-                 fmt::format("levels to generate code for, of {}; default: all", fmt::join(isaNames(), ", ")))
+                 fmt::format("CPU levels to generate code for, of {}; default: all", fmt::join(isaNames(), ", ")))
       ->type_name("LIST")
       ->delimiter(',')
       ->check(oneOf(isaNames()));
@@ -147,6 +147,12 @@ std::string conflict(Flags &flags) {
   for (const std::string &pass : flags.compile.disabled)
     if (llvm::StringRef reason = llmc::whyRequired(pass); !reason.empty())
       return fmt::format("--disable-pass {}: there is no plan without this pass: {}", pass, reason.str());
+  if (!llvm::is_contained(flags.targets, "cpu")) {
+    if (!flags.compile.checkNumerics.empty())
+      return "--check-numerics runs the step on a CPU: --target cpu,cuda";
+    if (!flags.compile.isas.empty())
+      return "--isa names levels of CPUs, and --target has none";
+  }
   return llmc::outputConflict(llmc::outputsOf(flags.compile), {{"MODEL", flags.compile.import.path},
                                                                {"--check-numerics", flags.compile.checkNumerics}});
 }
@@ -167,8 +173,8 @@ int main(int argc, char **argv) {
     return *status;
   if (std::string message = conflict(flags); !message.empty())
     return llmc::wrongFlags(app, message);
-  if (llvm::is_contained(flags.targets, "cuda"))
-    return llmc::failed(app, {"--target cuda: this build has no CUDA target; it has: cpu"});
+  flags.compile.hasCpu = llvm::is_contained(flags.targets, "cpu");
+  flags.compile.hasCuda = llvm::is_contained(flags.targets, "cuda");
   flags.compile.import.keepDropout = flags.dropout == "keep";
   // The pass is all that --bf16 asks for: without it the plan is an f32 one and says so.
   bool isBf16 = flags.isBf16 && !llvm::is_contained(flags.compile.disabled, "assign-precision");

@@ -80,6 +80,8 @@ static OrderedJson launchJson(const PlanView &view, const TargetPrograms &target
     json["least_ms"] = time->leastMs;
     json["share"] = stepMs > 0 ? time->meanMs / stepMs : 0;
   }
+  if (launch.entry >= 0)
+    json["entry"] = launch.entry;
   json["ints"] = argumentsJson(kernelInfo(launch.kind).ints, launch.ints);
   json["floats"] = argumentsJson(kernelInfo(launch.kind).floats, launch.floats);
   json["operands"] = operandsJson(launch);
@@ -134,10 +136,20 @@ static OrderedJson stateJson(const Plan &plan) {
   return entries;
 }
 
+static OrderedJson kernelJson(const TargetPrograms &target, const CodeEntry &entry) {
+  if (target.target != "cuda")
+    return {{"name", entry.name}, {"offset", entry.offset}};
+  return {{"name", entry.name},
+          {"symbol", entry.symbol},
+          {"grid", entry.gridX},
+          {"block", entry.blockX},
+          {"shared_bytes", entry.sharedBytes}};
+}
+
 static OrderedJson targetJson(const PlanView &view, const TargetPrograms &target) {
   OrderedJson kernels = OrderedJson::array(), programs = OrderedJson::array();
   for (const CodeEntry &entry : target.entries)
-    kernels.push_back({{"name", entry.name}, {"offset", entry.offset}});
+    kernels.push_back(kernelJson(target, entry));
   for (const Program &program : target.programs)
     programs.push_back(programJson(view, target, program));
   return {{"target", target.target},
