@@ -93,6 +93,8 @@ class ReportPage(ToolCase):
         passes = [name for name, _ in data["passes"]]
         self.assertEqual((passes[0], passes[-1]), ("import", "write"))
         self.assertTrue({"applied", "declined"} <= {data["texts"][row[1]] for row in data["remarks"]})
+        programs = [[data["texts"][i] for i in row[5]] for row in data["remarks"] if data["texts"][row[0]] == "plan-memory"]
+        self.assertTrue({"forward", "step-fused", "step"} <= {name for names in programs for name in names}, programs)
 
     def test_graphs_are_laid_out_without_overlap(self):
         _, data = self.page("r.html")

@@ -122,7 +122,7 @@ void addCompilation(PageExtras &extras, const Ledger &ledger, const PassRecord &
   for (auto [pass, seconds] : record.seconds)
     extras.passSeconds.push_back({pass.str(), seconds});
   for (const Remark &remark : remarks)
-    extras.remarks.push_back({remark.pass, remark.kind, remark.node, remark.message});
+    extras.remarks.push_back({remark.pass, remark.program, remark.kind, remark.node, remark.message});
 }
 
 void printTimes(const PassRecord &record) {

@@ -8,6 +8,7 @@
 #include "tools/report/PageFiles.h"
 #include "tools/report/ProgramMemory.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace llmc {
@@ -165,9 +166,12 @@ private:
                                    pool.add(remark.message)};
       auto [found, isNew] = places.try_emplace(key, places.size());
       if (isNew)
-        json["remarks"].push_back({key[0], key[1], key[2], key[3], 0});
-      OrderedJson &count = json["remarks"][found->second][4];
+        json["remarks"].push_back({key[0], key[1], key[2], key[3], 0, OrderedJson::array()});
+      OrderedJson &count = json["remarks"][found->second][4], &programs = json["remarks"][found->second][5];
       count = count.get<int64_t>() + 1;
+      size_t program = pool.add(remark.program);
+      if (std::find(programs.begin(), programs.end(), program) == programs.end())
+        programs.push_back(program);
     }
   }
 

@@ -29,7 +29,7 @@ struct PageParameter {
   std::string name, type, shape, role, uses;
 };
 struct PageRemark {
-  std::string pass, kind, node, message;
+  std::string pass, program, kind, node, message;
 };
 
 /// What a page shows beside the plan. Empty lists are left out.

@@ -50,15 +50,17 @@ function showPasses() {
 }
 
 function showRemarks() {
+  const programs = row => row[5].map(i => T[i]).filter(name => name).join(", ");
   const kind = $("remark-kind").selectedOptions[0].text, pass = $("remark-pass").selectedOptions[0].text, words = $("remark-find").value.toLowerCase();
   const rows = D.remarks.filter(row => (kind === "all kinds" || T[row[1]] === kind) && (pass === "all passes" || T[row[0]] === pass) &&
-    `${T[row[2]]} ${T[row[3]]}`.toLowerCase().includes(words));
+    `${T[row[2]]} ${T[row[3]]} ${programs(row)}`.toLowerCase().includes(words));
   $("remark-note").textContent = `${rows.reduce((sum, row) => sum + row[4], 0)} remarks, ${rows.length} of them different; a fusion is decided in each program that has it.`;
   const columns = [
     {title: "Pass", value: row => T[row[0]], text: row => T[row[0]]},
     {title: "Kind", value: row => T[row[1]], cell: row => element("span", {class: T[row[1]]}, T[row[1]])},
     {title: "Node", value: row => T[row[2]], text: row => T[row[2]], isWide: true},
     {title: "What and why", value: row => T[row[3]], text: row => T[row[3]], isWide: true},
+    {title: "Programs", value: programs, text: programs, isWide: true},
     {title: "Times", isNumber: true, value: row => row[4], text: row => row[4]},
   ];
   sortableTable($("remark-table"), columns, rows, 0, 200);
