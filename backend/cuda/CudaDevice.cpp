@@ -2,6 +2,7 @@
 // made of kernels kind by kind.
 #include "backend/cuda/CudaDevice.h"
 
+#include "backend/cuda/AttentionKernel.h"
 #include "backend/cuda/CudaProgram.h"
 #include "backend/cuda/MatMul.h"
 
@@ -166,6 +167,8 @@ private:
   }
   Status addStatusWords(CudaProgram::Parts &parts);
   MadeKernel makeKernel(CudaProgram::Parts &parts, size_t index);
+  MadeKernel makeAttention(CudaProgram::Parts &parts, size_t index);
+  MadeKernel makeEntry(CudaProgram::Parts &parts, size_t index);
   MadeKernel makeStart(const CudaProgram::Parts &parts, const Launch &launch) const;
 
   CudaDeviceOptions options;
@@ -173,6 +176,7 @@ private:
   std::unique_ptr<Copies> copies;
   std::vector<DeviceMemory> memories;
   std::unique_ptr<Contractions> contractions; ///< once a program has one
+  std::unique_ptr<Attentions> attentions;     ///< once a program has one
   std::unique_ptr<Ranks> ranks;               ///< once a program has others to sum with
   CUmodule module = nullptr;
   std::vector<CodeEntry> entries;
@@ -225,9 +229,28 @@ MadeKernel CudaDevice::makeKernel(CudaProgram::Parts &parts, size_t index) {
     return makeStart(parts, launch);
   case KernelKind::AllReduceWait:
     return std::unique_ptr<CudaKernel>();
+  case KernelKind::Attention:
+  case KernelKind::AttentionGrad:
+    return makeAttention(parts, index);
   default:
-    break;
+    return makeEntry(parts, index);
   }
+}
+
+MadeKernel CudaDevice::makeAttention(CudaProgram::Parts &parts, size_t index) {
+  const Launch &launch = parts.launches[index];
+  if (!options.openAttention)
+    return makeEntry(parts, index);
+  if (!attentions)
+    attentions =
+        std::make_unique<Attentions>(*context, options.openAttention(context->computeCapability()), options.notice);
+  MadeKernel kernel = attentions->makeKernel(launch, parts.spaces, launch.stream);
+  return !kernel || *kernel ? std::move(kernel) : makeEntry(parts, index);
+}
+
+/// The plan's own kernel.
+MadeKernel CudaDevice::makeEntry(CudaProgram::Parts &parts, size_t index) {
+  const Launch &launch = parts.launches[index];
   if (launch.entry < 0 || static_cast<size_t>(launch.entry) >= entries.size() || !module)
     return Error{fmt::format("code entry {} is not in the loaded code", launch.entry)};
   auto status = std::find(parts.statusLaunches.begin(), parts.statusLaunches.end(), index);
