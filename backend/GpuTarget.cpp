@@ -15,6 +15,8 @@ using namespace mlir;
 
 namespace llmc {
 
+static constexpr const char *kTarget = "cuda";
+
 /// Programs of several targets share their state: each must find every value where the others have it.
 static LogicalResult checkState(const EmittedPlan &emitted, ModuleOp module) {
   EmittedPlan own;
@@ -59,35 +61,42 @@ static FailureOr<GpuSource> gpuSource(ModuleOp module, const Launch &launch) {
                    [launch, emitter, context](StringRef symbol) { return emitter(launch, symbol, *context); }};
 }
 
-LogicalResult addGpuTarget(EmittedPlan &emitted, ModuleOp module, const GpuIsa &isa) {
-  if (failed(checkState(emitted, module)))
-    return failure();
+FailureOr<GpuPrograms> emitGpuPrograms(ModuleOp module) {
   SmallVector<FusionOp> fusions;
   FailureOr<std::vector<Program>> programs = emitPrograms(module, fusions);
   if (failed(programs))
     return failure();
-  TargetPrograms target;
-  target.target = "cuda";
-  target.isa = isa.name;
-  target.programs = std::move(*programs);
-  std::vector<GpuSource> sources;
+  GpuPrograms made{std::move(*programs), {}};
   for (FusionOp fusion : fusions) {
     FailureOr<GpuSource> source = gpuSource(fusion);
     if (failed(source))
       return failure();
-    sources.push_back(std::move(*source));
+    made.sources.push_back(std::move(*source));
   }
-  for (Program &program : target.programs)
+  for (Program &program : made.programs)
     for (Launch &launch : program.launches) {
-      if (launch.kind == KernelKind::Generated || !needsEntry(target.target, launch.kind))
+      if (launch.kind == KernelKind::Generated || !needsEntry(kTarget, launch.kind))
         continue;
       FailureOr<GpuSource> source = gpuSource(module, launch);
       if (failed(source))
         return failure();
-      launch.entry = int32_t(sources.size());
-      sources.push_back(std::move(*source));
+      launch.entry = int32_t(made.sources.size());
+      made.sources.push_back(std::move(*source));
     }
-  llvm::Expected<GpuCode> code = compileGpuSources(*module.getContext(), sources, isa);
+  return made;
+}
+
+LogicalResult addGpuTarget(EmittedPlan &emitted, ModuleOp module, const GpuIsa &isa) {
+  if (failed(checkState(emitted, module)))
+    return failure();
+  FailureOr<GpuPrograms> made = emitGpuPrograms(module);
+  if (failed(made))
+    return failure();
+  TargetPrograms target;
+  target.target = kTarget;
+  target.isa = isa.name;
+  target.programs = std::move(made->programs);
+  llvm::Expected<GpuCode> code = compileGpuSources(*module.getContext(), made->sources, isa);
   if (!code)
     return module.emitError() << llvm::toString(code.takeError());
   for (Program &program : target.programs)

@@ -1,7 +1,8 @@
-// Launches and value ranges of one program of a plan.
+// Launches and value ranges of programs of a plan; of those for GPUs also the kernels that they need.
 #pragma once
 
 #include "backend/PlanEmitter.h"
+#include "backend/codegen/GpuCode.h"
 
 namespace llmc {
 
@@ -10,6 +11,16 @@ mlir::FailureOr<Program> emitProgram(ProgramOp program, const llvm::DenseMap<mli
 
 /// Emits all programs of a module, whose fusions are gathered: what the launches' `entry` refers to.
 mlir::FailureOr<std::vector<Program>> emitPrograms(mlir::ModuleOp module, llvm::SmallVectorImpl<FusionOp> &fusions);
+
+/// Programs for GPUs whose kernels are still to be compiled: the launches' `entry` refers to `sources`.
+struct GpuPrograms {
+  std::vector<Program> programs;
+  std::vector<GpuSource> sources;
+};
+
+/// Emits the programs of a module in plan form for GPUs. Fails with an error on what has no kernel there. The sources
+/// refer to the module's ops.
+mlir::FailureOr<GpuPrograms> emitGpuPrograms(mlir::ModuleOp module);
 
 /// Puts the code of a target behind what is there.
 void appendCode(EmittedPlan &emitted, TargetPrograms &target, llvm::ArrayRef<std::byte> bytes);

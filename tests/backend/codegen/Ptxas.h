@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <unistd.h>
 
 namespace llmc::test {
@@ -13,11 +13,22 @@ namespace llmc::test {
 /// The architectures that every kernel must assemble for.
 inline constexpr const char *kPtxasArchitectures[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
 
-inline size_t numOccurrences(std::string_view words, std::string_view text) {
-  size_t count = 0;
-  for (size_t at = text.find(words); at != text.npos; at = text.find(words, at + 1))
-    ++count;
-  return count;
+/// What ptxas says that is no praise: errors, and kernels with a stack frame or spills, each with its name.
+inline std::string complaints(const std::string &said) {
+  std::istringstream lines(said);
+  std::string line, kernel, found;
+  size_t numFrames = 0;
+  while (std::getline(lines, line)) {
+    bool isFrame = line.find("bytes stack frame") != line.npos;
+    numFrames += isFrame;
+    if (line.find("Function properties for") != line.npos)
+      kernel = line;
+    else if (isFrame && line.find(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads") == line.npos)
+      found += kernel + "\n" + line + "\n";
+    else if (!isFrame && !line.starts_with("ptxas info") && line.find("registers") == line.npos)
+      found += line + "\n";
+  }
+  return numFrames == 0 && found.empty() ? "no kernels: " + said : found;
 }
 
 /// What ptxas says of `ptx` for an architecture, unless that is: done, and no function needs local memory or spills.
@@ -33,11 +44,10 @@ inline std::string ptxasProblem(const std::string &ptxas, const std::string &ptx
   char buffer[4096];
   while (size_t count = fread(buffer, 1, sizeof(buffer), pipe))
     said.append(buffer, count);
-  bool isDone = pclose(pipe) == 0;
+  int status = pclose(pipe);
   unlink(path);
-  size_t numClean = numOccurrences(" 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", said);
-  bool isClean = numClean > 0 && numClean == numOccurrences("bytes stack frame", said);
-  return isDone && isClean ? "" : said;
+  std::string found = complaints(said);
+  return status == 0 ? found : "status " + std::to_string(status) + ": " + found;
 }
 
 } // namespace llmc::test
