@@ -73,6 +73,18 @@ constexpr const char *kSeparateProjections = R"(module {
   }
 })";
 
+/// One product, of a size that CPUs pack for in bf16.
+constexpr const char *kProjection = R"(module {
+  llmc.variable @w "parameter" tensor<64x64xf32> = dense<0.1> : tensor<64x64xf32> {decays}
+  llmc.program @graph "graph" (%x: tensor<64x64xf32> {llmc.name = "x"}) -> (tensor<f32> {llmc.name = "loss", llmc.role = "loss"}) {
+    %w = llmc.get @w : tensor<64x64xf32>
+    %h = llmc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("linear")
+    %mean = llmc.reduce_mean %h {axes = array<i64: 0, 1>} : (tensor<64x64xf32>) -> tensor<1x1xf32>
+    %loss = llmc.reshape %mean : (tensor<1x1xf32>) -> tensor<f32>
+    llmc.return %loss : tensor<f32>
+  }
+})";
+
 class PlanEmitterTest : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -86,10 +98,10 @@ protected:
     emitted = std::move(*result);
   }
 
-  OwningOpRef<ModuleOp> compile(const char *model = kModel) {
+  OwningOpRef<ModuleOp> compile(const char *model = kModel, const PipelineOptions &options = {}) {
     OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(model, &context);
     PassManager manager(&context);
-    buildPipeline(manager, {});
+    buildPipeline(manager, options);
     return parsed && succeeded(manager.run(*parsed)) ? std::move(parsed) : OwningOpRef<ModuleOp>();
   }
 
@@ -267,6 +279,63 @@ TEST_F(PlanEmitterTest, RefusesAProgramOfAnotherKind) {
   });
   EXPECT_TRUE(failed(emitPlan(*module, cpuIsas().take_front())));
   EXPECT_NE(message.find("kind \"gradients\" is no program of a plan"), std::string::npos) << message;
+}
+
+class GpuTargetTest : public PlanEmitterTest {
+protected:
+  static PipelineOptions forGpu() {
+    PipelineOptions options;
+    options.isGpu = true;
+    return options;
+  }
+
+  /// Why a module does not become programs for GPUs beside those of the plan; "" where it does.
+  std::string refusal(ModuleOp other) {
+    std::string message;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      message += diagnostic.str();
+      return success();
+    });
+    size_t numTargets = emitted.plan.targets.size();
+    bool isRefused = failed(addGpuTarget(emitted, other, gpuIsas().front()));
+    EXPECT_EQ(emitted.plan.targets.size(), numTargets + !isRefused);
+    EXPECT_EQ(message.empty(), !isRefused);
+    return message;
+  }
+};
+
+TEST_F(GpuTargetTest, TakesTheSameModel) {
+  OwningOpRef<ModuleOp> same = compile(kModel, forGpu());
+  ASSERT_TRUE(same);
+  EXPECT_EQ(refusal(*same), "");
+  EXPECT_EQ(emitted.plan.targets.back().target, "cuda");
+}
+
+TEST_F(GpuTargetTest, RefusesOtherState) {
+  OwningOpRef<ModuleOp> other = compile(kSeparateProjections, forGpu());
+  ASSERT_TRUE(other);
+  EXPECT_EQ(refusal(*other), "a GPU's programs keep other values than a CPU's");
+}
+
+TEST_F(GpuTargetTest, RefusesStateElsewhere) {
+  std::string renamed = kModel;
+  for (size_t at = 0; (at = renamed.find("@b", at)) != renamed.npos;)
+    renamed.replace(at, 2, "@c");
+  OwningOpRef<ModuleOp> other = compile(renamed.c_str(), forGpu());
+  ASSERT_TRUE(other);
+  EXPECT_EQ(refusal(*other), "a GPU's programs keep 'c' elsewhere than a CPU's 'b'");
+}
+
+// A CPU's matrices are packed for its contractions; a GPU has no kernel for that.
+TEST_F(GpuTargetTest, RefusesAKernelWithoutCode) {
+  PipelineOptions options;
+  options.isBf16 = true;
+  module = compile(kProjection, options);
+  ASSERT_TRUE(module);
+  FailureOr<EmittedPlan> result = emitPlan(*module, cpuIsas().take_front());
+  ASSERT_TRUE(succeeded(result));
+  emitted = std::move(*result);
+  EXPECT_EQ(refusal(*module), "kernel pack ('linear') has no code for GPUs yet");
 }
 
 } // namespace
