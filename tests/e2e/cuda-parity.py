@@ -1,6 +1,6 @@
 """Fixtures, trained on the simulated GPU in several schedules of its streams: in fp32 the CPU backend's losses, in bf16 within design.md's bound
-of the exact ones (f64), as bf16-losses.py counts it. All GPT fixtures by hand: for f in nanogpt_* rasbt_gpt_* hf_gpt2_*, one schedule each.
-Usage: cuda-parity.py FOLDER-OF-SIMULATED-LIBRARIES FIXTURE NUMBER-OF-SCHEDULES"""
+of the exact ones (f64), as bf16-losses.py counts it. ctest runs it on six fixtures, ctest -C all on all GPTs.
+Usage: cuda-parity.py FOLDER-OF-SIMULATED-LIBRARIES FIXTURE SCHEDULES-IN-F32 SCHEDULES-IN-BF16"""
 import os
 import sys
 import tempfile
@@ -57,11 +57,11 @@ def bf16(check, runs, schedules):
 
 
 def main():
-    check, schedules = Check(), int(sys.argv[3])
+    check = Check()
     with tempfile.TemporaryDirectory() as folder:
         simulate(folder, sys.argv[1])
         runs = Runs(Fixture(sys.argv[2]), folder)
-        for train in f32, bf16:
+        for train, schedules in (f32, int(sys.argv[3])), (bf16, int(sys.argv[4])):
             begin = time.monotonic()
             train(check, runs, schedules)
             print(f"{train.__name__}: {time.monotonic() - begin:.1f} s")

@@ -1,0 +1,301 @@
+// Faults planted into a compiled plan for GPUs by editing it: each is caught on the simulated device, by a message that
+// says where, or, where the program stays well-formed, by other weights after training than the plan as compiled gives.
+#include "runtime/PlanWriter.h"
+#include "runtime/Random.h"
+#include "runtime/Session.h"
+#include "tests/backend/cuda/SimDevice.h"
+#include "tests/runtime/TinyPlan.h"
+#include "tools/llmc-compile/CompileModel.h"
+#include "tools/llmc-gpt/ModelFile.h"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <functional>
+
+namespace llmc::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kSteps = 2;
+
+/// A plan that a test may edit, with the bytes that belong to it.
+struct Editable {
+  Plan plan;
+  std::string code;
+  std::vector<std::byte> weights, model;
+
+  TargetPrograms &target() { return plan.targets.front(); }
+  /// The program that trains without clipping.
+  Program &step() {
+    for (Program &program : target().programs)
+      if (program.kind == ProgramKind::stepFused)
+        return program;
+    throw std::runtime_error("no step-fused program");
+  }
+  /// The first launch of a kind.
+  Launch &first(KernelKind kind) {
+    for (Launch &launch : step().launches)
+      if (launch.kind == kind)
+        return launch;
+    throw std::runtime_error("no such launch");
+  }
+  CodeEntry &entryOf(const Launch &launch) { return target().entries.at(static_cast<size_t>(launch.entry)); }
+};
+
+/// How training ended: the first error, or the hash of the weights and each step's loss and norm.
+struct Outcome {
+  std::string error;
+  uint64_t weights = 0;
+  std::vector<double> seen;
+  bool operator==(const Outcome &) const = default;
+};
+
+/// An argument of the first matmul, by its name in Kernels.def.
+int64_t &matMulInt(Editable &edited, std::string_view name) {
+  constexpr std::string_view names[] = {"batch",        "m",         "n",      "k",     "transposeLhs",
+                                        "transposeRhs", "ldLhs",     "ldRhs",  "ldDst", "lhsStride",
+                                        "rhsStride",    "dstStride", "lhsType"};
+  return edited.first(KernelKind::MatMul).ints.at(static_cast<size_t>(std::ranges::find(names, name) - names));
+}
+
+/// Takes every barrier of a block out of the kernels.
+void dropBarriers(Editable &edited) {
+  for (size_t at; (at = edited.code.find("bar.sync")) != std::string::npos;)
+    std::fill_n(edited.code.begin() + static_cast<int64_t>(at), edited.code.find(';', at) - at, ' ');
+}
+
+/// Takes a launch out; values that lived to the last one live to the one before.
+bool removeLaunch(Program &program, size_t index) {
+  program.launches.erase(program.launches.begin() + static_cast<int64_t>(index));
+  auto last = static_cast<uint32_t>(program.launches.size() - 1);
+  for (ValueRange &value : program.values) {
+    value.firstLaunch = std::min(value.firstLaunch, last);
+    value.lastLaunch = std::min(value.lastLaunch, last);
+  }
+  return true;
+}
+
+/// Moves the launch's first operand that can be moved to the place before it.
+bool shiftOperand(Launch &launch) {
+  for (BufferRef &operand : launch.operands)
+    if (operand.offset >= 64 && operand.bytes > 64) {
+      operand.offset -= 64;
+      return true;
+    }
+  return false;
+}
+
+class CudaFault : public testing::Test {
+protected:
+  static Editable compiled() {
+    static const Editable once = compileTiny();
+    return once;
+  }
+
+  static Editable compileTiny() {
+    TestFolder folder;
+    std::string onnx = folder.path("tiny.onnx"), path = folder.path("tiny.plan");
+    GptConfig config{.layers = 1, .heads = 2, .width = 32, .vocab = 61, .context = 16, .sequence = 16, .batch = 2};
+    EXPECT_TRUE(writeModel(buildGpt(config), {onnx, config.seed}));
+    CompileOptions options;
+    options.import.path = onnx;
+    options.output = path;
+    options.hasCpu = false;
+    options.hasCuda = true;
+    Status status = compileModel(options);
+    EXPECT_TRUE(status) << status.error().message;
+    Result<PlanFile> file = PlanFile::open(path);
+    EXPECT_TRUE(file) << file.error().message;
+    Editable made;
+    made.plan = file->plan();
+    made.code.assign(reinterpret_cast<const char *>(file->code().data()), file->code().size());
+    made.model.assign(file->model().begin(), file->model().end());
+    made.weights.resize(file->weightsBytes());
+    for (size_t i = 0; i < file->numWeightsChunks(); ++i)
+      EXPECT_TRUE(file->readWeightsChunk(i, std::span(made.weights).subspan(i * kWeightsChunkBytes)));
+    return made;
+  }
+
+  static Status fill(const InputMap &map, int64_t step, Batch &batch) {
+    std::vector<int64_t> window(static_cast<size_t>(map.length) + 1);
+    for (int64_t row = 0; row < map.rows; ++row) {
+      for (size_t t = 0; t < window.size(); ++t)
+        window[t] =
+            static_cast<int64_t>(uniformBelow(mixBits(mixBits(static_cast<uint64_t>(step * 97 + row)) ^ t), 61));
+      LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
+    }
+    batch.numTokens = map.rows * map.length;
+    batch.numLabels = countLabels(map, batch);
+    return {};
+  }
+
+  static Status trainOn(DeviceApi &device, const std::string &path, Outcome &outcome) {
+    Result<PlanFile> file = PlanFile::open(path);
+    LLMC_RETURN_IF_ERROR(file);
+    SessionOptions options;
+    options.clips = false;
+    Result<std::unique_ptr<Session>> session = Session::open(*file, device, options);
+    LLMC_RETURN_IF_ERROR(session);
+    Result<InputMap> map = mapInputs(file->plan(), {});
+    LLMC_RETURN_IF_ERROR(map);
+    HyperParameters hyper;
+    hyper.clip = 0;
+    std::vector<Batch> batches(1, makeBatch(*map));
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      LLMC_RETURN_IF_ERROR(fill(*map, step, batches[0]));
+      Result<StepResult> result = (*session)->step(batches, step, hyper);
+      LLMC_RETURN_IF_ERROR(result);
+      outcome.seen.insert(outcome.seen.end(), {result->loss, result->gradNorm.value_or(0)});
+    }
+    Result<uint64_t> hash = (*session)->weightsHash();
+    LLMC_RETURN_IF_ERROR(hash);
+    outcome.weights = *hash;
+    return {};
+  }
+
+  static Outcome train(const Editable &edited) {
+    TestFolder folder;
+    std::string path = folder.path("edited.plan");
+    PlanPayload payload{{{0, edited.weights}}, std::as_bytes(std::span(edited.code)), edited.model};
+    if (Status status = writePlan(path, edited.plan, payload); !status)
+      return {status.error().message, 0, {}};
+    cuda::test::SimDevice sim;
+    Outcome outcome;
+    if (Status status = trainOn(*sim.device, path, outcome); !status)
+      outcome.error = status.error().message;
+    return outcome;
+  }
+
+  static std::string errorOf(const std::function<void(Editable &)> &edit) {
+    Editable edited = compiled();
+    edit(edited);
+    return train(edited).error;
+  }
+};
+
+using Edit = std::function<void(Editable &)>;
+
+/// A fault, and words of the message that must name it.
+struct Planted {
+  const char *what;
+  Edit edit;
+  std::vector<const char *> words;
+};
+
+TEST_F(CudaFault, thePlanAsCompiledRunsClean) {
+  Outcome once = train(compiled()), again = train(compiled());
+  EXPECT_EQ(once.error, "");
+  EXPECT_EQ(once, again) << "a comparison of outcomes would say nothing";
+}
+
+static void expectCaught(const std::vector<Planted> &faults, const std::function<std::string(const Edit &)> &errorOf) {
+  for (const Planted &planted : faults) {
+    SCOPED_TRACE(planted.what);
+    std::string error = errorOf(planted.edit);
+    EXPECT_NE(error, "") << "it runs as if nothing were wrong";
+    for (const char *word : planted.words)
+      EXPECT_THAT(error, HasSubstr(word));
+  }
+}
+
+// What the plan's own check finds, when it is written or opened.
+TEST_F(CudaFault, unsoundPlansAreRefused) {
+  expectCaught(
+      {{"an operand past the arena",
+        [](Editable &e) { e.first(KernelKind::Generated).operands[0].offset += 1 << 30; },
+        {"program step-fused: launch 1 (generated 'transformer.embedding'): operand 0", "exceed the arena of"}},
+       {"an operand between two places",
+        [](Editable &e) { e.first(KernelKind::Generated).operands[0].offset += 4; },
+        {"is not a multiple of 64"}},
+       {"an operand that is needed",
+        [](Editable &e) { e.first(KernelKind::Embedding).operands[0] = {}; },
+        {"launch 0 (embedding 'transformer.wte'): operand table is absent"}},
+       {"an epilogue's workspace",
+        [](Editable &e) { e.first(KernelKind::MatMul).operands.pop_back(); },
+        {"has 4 operands, needs 5 (lhs rhs bias? dst workspace?)"}},
+       {"no blocks",
+        [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).gridX = 0; },
+        {"code entry 'attention' is launched as 0 blocks of 128 threads"}},
+       {"a block that no GPU has",
+        [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).blockX = 2048; },
+        {"blocks of 2048 threads"}},
+       {"shared memory that no GPU has",
+        [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).sharedBytes = 228 << 10; },
+        {"with 233472 bytes of shared memory"}},
+       {"no code",
+        [](Editable &e) { e.first(KernelKind::Attention).entry = -1; },
+        {"(attention 'transformer.h.0.attn.context'): code entry -1 of"}}},
+      errorOf);
+}
+
+// What the device finds when it makes the programs ready.
+TEST_F(CudaFault, launchesThatTheirKernelsDoNotTakeAreRefused) {
+  expectCaught({{"an operand less",
+                 [](Editable &e) { e.first(KernelKind::Generated).operands.pop_back(); },
+                 {"program step-fused: generated 'transformer.embedding': its kernel takes more than the 2 addresses"}},
+                {"an operand more",
+                 [](Editable &e) {
+                   std::vector<BufferRef> &operands = e.first(KernelKind::Generated).operands;
+                   operands.push_back(operands[0]);
+                 },
+                 {"its kernel does not take 4 addresses: parameter 3 is missing"}},
+                {"a symbol that is nowhere",
+                 [](Editable &e) { e.entryOf(e.first(KernelKind::Generated)).symbol = "nobody"; },
+                 {"generated 'transformer.embedding': the plan's PTX has no kernel 'nobody'"}},
+                {"another's kernel",
+                 [](Editable &e) { e.first(KernelKind::Attention).entry = e.first(KernelKind::Embedding).entry; },
+                 {"attention 'transformer.h.0.attn.context': its kernel does not take 5 addresses"}},
+                {"a wrong leading dimension",
+                 [](Editable &e) { matMulInt(e, "ldLhs") -= 1; },
+                 {"matmul 'transformer.h.0.attn.c_attn': lhs has rows of 32 elements, 31 apart"}},
+                {"more rows than there are",
+                 [](Editable &e) { matMulInt(e, "m") *= 64; },
+                 {"lhs holds 4096 bytes, element 65535 of f32 is outside"}},
+                {"an unknown element type",
+                 [](Editable &e) { matMulInt(e, "lhsType") = 77; },
+                 {"the operands must both be f32"}},
+                {"PTX that is none",
+                 [](Editable &e) { e.code.replace(e.code.find("ld.global"), 9, "ld.gloxal"); },
+                 {"CUDA_ERROR_INVALID_PTX (218)", "ld.gloxal", "unknown instruction"}}},
+               errorOf);
+}
+
+// What the GPU finds when the programs run.
+TEST_F(CudaFault, kernelsThatGoAstrayAreNamed) {
+  expectCaught({{"twice the blocks",
+                 [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).gridX *= 2; },
+                 {"CUDA_ERROR_LAUNCH_FAILED", "_attention: race in global memory at PTX line"}},
+                {"blocks behind the end",
+                 [](Editable &e) { e.entryOf(e.first(KernelKind::Generated)).gridX += 100000; },
+                 {"CUDA_ERROR_ILLEGAL_ADDRESS", "k0_add: access out of bounds at PTX line"}},
+                {"twice the threads",
+                 [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).blockX *= 2; },
+                 {"attention 'transformer.h.0.attn.context': launching: CUDA_ERROR_INVALID_VALUE"}},
+                {"half the threads",
+                 [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).blockX /= 2; },
+                 {"attention 'transformer.h.0.attn.context': launching: CUDA_ERROR_INVALID_VALUE"}},
+                {"no barriers", dropBarriers, {"CUDA_ERROR_LAUNCH_FAILED", "at PTX line", "block ("}}},
+               errorOf);
+}
+
+// Edits that leave the program well-formed: whatever launch they hit, other bits of losses, norms or weights come out.
+TEST_F(CudaFault, noLaunchCanBeMissingOrReadElsewhere) {
+  const Outcome good = train(compiled());
+  size_t numMessages = 0, numLaunches = compiled().step().launches.size();
+  for (size_t i = 0; i < numLaunches; i += 3) {
+    for (bool isRemoved : {true, false}) {
+      Editable edited = compiled();
+      if (!(isRemoved ? removeLaunch(edited.step(), i) : shiftOperand(edited.step().launches[i])))
+        continue;
+      Outcome outcome = train(edited);
+      numMessages += outcome.error != "";
+      const Program &step = edited.step();
+      EXPECT_NE(outcome, good) << (isRemoved ? "removed " : "shifted ") << i << " of " << step.launches.size();
+    }
+  }
+  fmt::print("{} launches: {} edits ended with a message\n", numLaunches, numMessages);
+}
+
+} // namespace
+} // namespace llmc::test
