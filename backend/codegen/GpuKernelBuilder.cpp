@@ -18,6 +18,10 @@ static constexpr unsigned kGlobal = 1, kShared = 3; ///< address spaces
 static constexpr int64_t kMostChunks = 8;
 /// Accesses that an iteration of a longer loop makes.
 static constexpr int64_t kUnroll = 4;
+/// Addresses of so many operands take 32 registers or more. To fit one more block beside the others ptxas then spills
+/// a few bytes, unless the kernel says that one block is enough. With fewer operands its own choice of registers is
+/// the better one.
+static constexpr unsigned kManyOperands = 16;
 
 GpuKernelBuilder::GpuKernelBuilder(ModuleOp module, StringRef name, const FusionStages &stages,
                                    const GpuGeometry &geometry)
@@ -32,8 +36,8 @@ GpuKernelBuilder::GpuKernelBuilder(ModuleOp module, StringRef name, const Fusion
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), opBuilder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     opBuilder.getDenseI32ArrayAttr({int32_t(geometry.threads())}));
-  // Said, though it is the least: else ptxas spills a few bytes to fit one more block beside the others.
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), opBuilder.getI32IntegerAttr(1));
+  if (numOperands >= kManyOperands)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), opBuilder.getI32IntegerAttr(1));
   Block *entry = function.addEntryBlock(opBuilder);
   opBuilder.setInsertionPointToStart(entry);
   llvm::append_range(pointers, entry->getArguments());
