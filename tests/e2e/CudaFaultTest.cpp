@@ -1,55 +1,15 @@
 // Faults planted into a compiled plan for GPUs by editing it: each is caught on the simulated device, by a message that
 // says where, or, where the program stays well-formed, by other weights after training than the plan as compiled gives.
-#include "runtime/PlanWriter.h"
-#include "runtime/Random.h"
-#include "runtime/Session.h"
-#include "tests/backend/cuda/SimDevice.h"
-#include "tests/runtime/TinyPlan.h"
-#include "tools/llmc-compile/CompileModel.h"
-#include "tools/llmc-gpt/ModelFile.h"
+#include "tests/e2e/EditedPlan.h"
 
-#include <cstring>
+#include <algorithm>
 #include <fmt/format.h>
-#include <functional>
+#include <gmock/gmock.h>
 
 namespace llmc::test {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int64_t kSteps = 2;
-
-/// A plan that a test may edit, with the bytes that belong to it.
-struct Editable {
-  Plan plan;
-  std::string code;
-  std::vector<std::byte> weights, model;
-
-  TargetPrograms &target() { return plan.targets.front(); }
-  /// The program that trains without clipping.
-  Program &step() {
-    for (Program &program : target().programs)
-      if (program.kind == ProgramKind::stepFused)
-        return program;
-    throw std::runtime_error("no step-fused program");
-  }
-  /// The first launch of a kind.
-  Launch &first(KernelKind kind) {
-    for (Launch &launch : step().launches)
-      if (launch.kind == kind)
-        return launch;
-    throw std::runtime_error("no such launch");
-  }
-  CodeEntry &entryOf(const Launch &launch) { return target().entries.at(static_cast<size_t>(launch.entry)); }
-};
-
-/// How training ended: the first error, or the hash of the weights and each step's loss and norm.
-struct Outcome {
-  std::string error;
-  uint64_t weights = 0;
-  std::vector<double> seen;
-  bool operator==(const Outcome &) const = default;
-};
 
 /// An argument of the first matmul, by its name in Kernels.def.
 int64_t &matMulInt(Editable &edited, std::string_view name) {
@@ -86,94 +46,6 @@ bool shiftOperand(Launch &launch) {
   return false;
 }
 
-class CudaFault : public testing::Test {
-protected:
-  static Editable compiled() {
-    static const Editable once = compileTiny();
-    return once;
-  }
-
-  static Editable compileTiny() {
-    TestFolder folder;
-    std::string onnx = folder.path("tiny.onnx"), path = folder.path("tiny.plan");
-    GptConfig config{.layers = 1, .heads = 2, .width = 32, .vocab = 61, .context = 16, .sequence = 16, .batch = 2};
-    EXPECT_TRUE(writeModel(buildGpt(config), {onnx, config.seed}));
-    CompileOptions options;
-    options.import.path = onnx;
-    options.output = path;
-    options.hasCpu = false;
-    options.hasCuda = true;
-    Status status = compileModel(options);
-    EXPECT_TRUE(status) << status.error().message;
-    Result<PlanFile> file = PlanFile::open(path);
-    EXPECT_TRUE(file) << file.error().message;
-    Editable made;
-    made.plan = file->plan();
-    made.code.assign(reinterpret_cast<const char *>(file->code().data()), file->code().size());
-    made.model.assign(file->model().begin(), file->model().end());
-    made.weights.resize(file->weightsBytes());
-    for (size_t i = 0; i < file->numWeightsChunks(); ++i)
-      EXPECT_TRUE(file->readWeightsChunk(i, std::span(made.weights).subspan(i * kWeightsChunkBytes)));
-    return made;
-  }
-
-  static Status fill(const InputMap &map, int64_t step, Batch &batch) {
-    std::vector<int64_t> window(static_cast<size_t>(map.length) + 1);
-    for (int64_t row = 0; row < map.rows; ++row) {
-      for (size_t t = 0; t < window.size(); ++t)
-        window[t] =
-            static_cast<int64_t>(uniformBelow(mixBits(mixBits(static_cast<uint64_t>(step * 97 + row)) ^ t), 61));
-      LLMC_RETURN_IF_ERROR(storeRow(map, row, window, batch));
-    }
-    batch.numTokens = map.rows * map.length;
-    batch.numLabels = countLabels(map, batch);
-    return {};
-  }
-
-  static Status trainOn(DeviceApi &device, const std::string &path, Outcome &outcome) {
-    Result<PlanFile> file = PlanFile::open(path);
-    LLMC_RETURN_IF_ERROR(file);
-    SessionOptions options;
-    options.clips = false;
-    Result<std::unique_ptr<Session>> session = Session::open(*file, device, options);
-    LLMC_RETURN_IF_ERROR(session);
-    Result<InputMap> map = mapInputs(file->plan(), {});
-    LLMC_RETURN_IF_ERROR(map);
-    HyperParameters hyper;
-    hyper.clip = 0;
-    std::vector<Batch> batches(1, makeBatch(*map));
-    for (int64_t step = 1; step <= kSteps; ++step) {
-      LLMC_RETURN_IF_ERROR(fill(*map, step, batches[0]));
-      Result<StepResult> result = (*session)->step(batches, step, hyper);
-      LLMC_RETURN_IF_ERROR(result);
-      outcome.seen.insert(outcome.seen.end(), {result->loss, result->gradNorm.value_or(0)});
-    }
-    Result<uint64_t> hash = (*session)->weightsHash();
-    LLMC_RETURN_IF_ERROR(hash);
-    outcome.weights = *hash;
-    return {};
-  }
-
-  static Outcome train(const Editable &edited) {
-    TestFolder folder;
-    std::string path = folder.path("edited.plan");
-    PlanPayload payload{{{0, edited.weights}}, std::as_bytes(std::span(edited.code)), edited.model};
-    if (Status status = writePlan(path, edited.plan, payload); !status)
-      return {status.error().message, 0, {}};
-    cuda::test::SimDevice sim;
-    Outcome outcome;
-    if (Status status = trainOn(*sim.device, path, outcome); !status)
-      outcome.error = status.error().message;
-    return outcome;
-  }
-
-  static std::string errorOf(const std::function<void(Editable &)> &edit) {
-    Editable edited = compiled();
-    edit(edited);
-    return train(edited).error;
-  }
-};
-
 using Edit = std::function<void(Editable &)>;
 
 /// A fault, and words of the message that must name it.
@@ -183,13 +55,19 @@ struct Planted {
   std::vector<const char *> words;
 };
 
-TEST_F(CudaFault, thePlanAsCompiledRunsClean) {
+std::string errorOf(const Edit &edit) {
+  Editable edited = compiled();
+  edit(edited);
+  return train(edited).error;
+}
+
+TEST(CudaFault, thePlanAsCompiledRunsClean) {
   Outcome once = train(compiled()), again = train(compiled());
   EXPECT_EQ(once.error, "");
   EXPECT_EQ(once, again) << "a comparison of outcomes would say nothing";
 }
 
-static void expectCaught(const std::vector<Planted> &faults, const std::function<std::string(const Edit &)> &errorOf) {
+void expectCaught(const std::vector<Planted> &faults) {
   for (const Planted &planted : faults) {
     SCOPED_TRACE(planted.what);
     std::string error = errorOf(planted.edit);
@@ -200,7 +78,7 @@ static void expectCaught(const std::vector<Planted> &faults, const std::function
 }
 
 // What the plan's own check finds, when it is written or opened.
-TEST_F(CudaFault, unsoundPlansAreRefused) {
+TEST(CudaFault, unsoundPlansAreRefused) {
   expectCaught(
       {{"an operand past the arena",
         [](Editable &e) { e.first(KernelKind::Generated).operands[0].offset += 1 << 30; },
@@ -225,12 +103,11 @@ TEST_F(CudaFault, unsoundPlansAreRefused) {
         {"with 233472 bytes of shared memory"}},
        {"no code",
         [](Editable &e) { e.first(KernelKind::Attention).entry = -1; },
-        {"(attention 'transformer.h.0.attn.context'): code entry -1 of"}}},
-      errorOf);
+        {"(attention 'transformer.h.0.attn.context'): code entry -1 of"}}});
 }
 
 // What the device finds when it makes the programs ready.
-TEST_F(CudaFault, launchesThatTheirKernelsDoNotTakeAreRefused) {
+TEST(CudaFault, launchesThatTheirKernelsDoNotTakeAreRefused) {
   expectCaught({{"an operand less",
                  [](Editable &e) { e.first(KernelKind::Generated).operands.pop_back(); },
                  {"program step-fused: generated 'transformer.embedding': its kernel takes more than the 2 addresses"}},
@@ -257,12 +134,11 @@ TEST_F(CudaFault, launchesThatTheirKernelsDoNotTakeAreRefused) {
                  {"the operands must both be f32"}},
                 {"PTX that is none",
                  [](Editable &e) { e.code.replace(e.code.find("ld.global"), 9, "ld.gloxal"); },
-                 {"CUDA_ERROR_INVALID_PTX (218)", "ld.gloxal", "unknown instruction"}}},
-               errorOf);
+                 {"CUDA_ERROR_INVALID_PTX (218)", "ld.gloxal", "unknown instruction"}}});
 }
 
 // What the GPU finds when the programs run.
-TEST_F(CudaFault, kernelsThatGoAstrayAreNamed) {
+TEST(CudaFault, kernelsThatGoAstrayAreNamed) {
   expectCaught({{"twice the blocks",
                  [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).gridX *= 2; },
                  {"CUDA_ERROR_LAUNCH_FAILED", "_attention: race in global memory at PTX line"}},
@@ -275,14 +151,13 @@ TEST_F(CudaFault, kernelsThatGoAstrayAreNamed) {
                 {"half the threads",
                  [](Editable &e) { e.entryOf(e.first(KernelKind::Attention)).blockX /= 2; },
                  {"attention 'transformer.h.0.attn.context': launching: CUDA_ERROR_INVALID_VALUE"}},
-                {"no barriers", dropBarriers, {"CUDA_ERROR_LAUNCH_FAILED", "at PTX line", "block ("}}},
-               errorOf);
+                {"no barriers", dropBarriers, {"CUDA_ERROR_LAUNCH_FAILED", "at PTX line", "block ("}}});
 }
 
 // Edits that leave the program well-formed: whatever launch they hit, other bits of losses, norms or weights come out.
-TEST_F(CudaFault, noLaunchCanBeMissingOrReadElsewhere) {
+TEST(CudaFault, noLaunchCanBeMissingOrReadElsewhere) {
   const Outcome good = train(compiled());
-  size_t numMessages = 0, numLaunches = compiled().step().launches.size();
+  size_t numMessages = 0, numLaunches = Editable(compiled()).step().launches.size();
   for (size_t i = 0; i < numLaunches; i += 3) {
     for (bool isRemoved : {true, false}) {
       Editable edited = compiled();
