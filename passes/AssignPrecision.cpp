@@ -47,6 +47,7 @@ static std::string whyF32(Value value) {
 
 namespace {
 struct AssignPrecision : impl::AssignPrecisionBase<AssignPrecision> {
+  using AssignPrecisionBase::AssignPrecisionBase;
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Block &body = program.getBody().front();
@@ -95,11 +96,11 @@ private:
   }
 
   /// `value` in bf16 for `reader`. A parameter is cast where it is read, so that its copy does not live from forward to
-  /// backward pass.
+  /// backward pass, unless copies are to be kept.
   Value narrow(Value value, Operation *reader) {
     Operation *producer = value.getDefiningOp();
     bool isParameter = isa_and_nonnull<GetOp>(rootOf(value).getDefiningOp());
-    if (Value known = narrowed.lookup(value); known && !isParameter)
+    if (Value known = narrowed.lookup(value); known && (keepCopies || !isParameter))
       return known;
     if (auto cast = dyn_cast_or_null<CastOp>(producer); cast && getElementTypeOrSelf(cast.getA().getType()).isBF16())
       return cast.getA();

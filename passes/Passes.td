@@ -133,6 +133,10 @@ def AssignPrecision : Llmc_Pass<"assign-precision"> {
     that computes in f32. One cast per value; of a product that goes straight into the next contraction none. Masters, moments and gradients of
     parameters stay f32. Runs with --bf16.
   }];
+  let options = [
+    Option<"keepCopies", "keep-copies", "bool", "false",
+      "one bf16 copy of a parameter for all its readers, instead of one for each, which takes no memory in between">
+  ];
 }
 def PackOperands : Llmc_Pass<"pack-operands"> {
   let summary = "bring what bf16 contractions read into the layout they are fastest with";

@@ -72,9 +72,13 @@ static ArrayRef<Step> steps() {
            chunks.maxChunks = kGpuLossChunks;
          return createChunkLoss(chunks);
        }},
-      // The contractions are as they will run; what is elementwise still is one op that a cast can follow.
+      // The contractions are as they will run; what is elementwise still is one op that a cast can follow. On a GPU
+      // each
+      // cast of a parameter is a pass over memory; on a CPU it is part of a pack, which each layout needs anyway.
       {"assign-precision", "",
-       [](const PipelineOptions &options) { return options.isBf16 ? createAssignPrecision() : nullptr; }},
+       [](const PipelineOptions &options) {
+         return options.isBf16 ? createAssignPrecision({/*keepCopies=*/options.isGpu}) : nullptr;
+       }},
       // Before fusion: a cast that only feeds a pack is no kernel. A GPU's library reads row-major.
       {"pack-operands", "",
        [](const PipelineOptions &options) { return options.isGpu ? nullptr : createPackOperands(); }},
@@ -83,8 +87,10 @@ static ArrayRef<Step> steps() {
       {"materialize-constants", "kernels read constants from memory, where this pass puts them",
        [](const PipelineOptions &) { return createMaterializeConstants(); }},
       {"schedule", "", [](const PipelineOptions &) { return createSchedule(); }},
-      // Needs to know where the peak is, and moves nothing.
-      {"recompute", "", [](const PipelineOptions &) { return createRecompute(); }},
+      // Needs to know where the peak is, and moves nothing. On a GPU, where elementwise kernels wait for memory, it
+      // would
+      // cost time for room that is there.
+      {"recompute", "", [](const PipelineOptions &options) { return options.isGpu ? nullptr : createRecompute(); }},
       {"plan-memory", "a kernel is given its place in memory by it",
        [](const PipelineOptions &) { return createPlanMemory(); }},
       {"verify-plannable", "the plan's emitter relies on what it checks",

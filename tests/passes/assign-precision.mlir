@@ -1,4 +1,5 @@
 // RUN: llmc-opt %s -split-input-file -llmc-assign-precision | FileCheck %s
+// RUN: llmc-opt %s -split-input-file -llmc-assign-precision=keep-copies | FileCheck %s --check-prefix=KEEP
 
 // Two contractions with an elementwise op between them: weights are rounded where they are read, the first product is
 // stored in bf16 and read as f32, what goes into the second is rounded once.
@@ -64,4 +65,23 @@ llmc.program @attention "graph" (%x: tensor<2x32x192xf32>, %s: tensor<192xf32>) 
   %n = llmc.layer_norm %x, %s {epsilon = 1.000000e-05 : f64} : (tensor<2x32x192xf32>, tensor<192xf32>) -> tensor<2x32x192xf32>
   %out, %lse = llmc.attention(%n) {heads = 4 : i64, kvHeads = 4 : i64, causal, window = 0 : i64, scale = 2.500000e-01 : f64} : (tensor<2x32x192xf32>) -> (tensor<2x32x64xf32>, tensor<2x4x32xf32>)
   llmc.return %out : tensor<2x32x64xf32>
+}
+
+// -----
+
+// A parameter with two readers: rounded for each, so that no copy waits for the second; once where copies are kept.
+// CHECK-LABEL: llmc.program @twice
+// CHECK-COUNT-2: llmc.cast %{{.*}} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+// KEEP-LABEL: llmc.program @twice
+// KEEP: %[[W:.*]] = llmc.cast %{{.*}} : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+// KEEP-NOT: -> tensor<8x8xbf16>
+// KEEP: llmc.matmul %{{.*}}, %[[W]]
+// KEEP-NOT: -> tensor<8x8xbf16>
+// KEEP: llmc.matmul %{{.*}}, %[[W]]
+llmc.variable @w2 "parameter" tensor<8x8xf32> = dense<1.0> : tensor<8x8xf32>
+llmc.program @twice "graph" (%x: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %w = llmc.get @w2 : tensor<8x8xf32>
+  %p = llmc.matmul %x, %w : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  %y = llmc.matmul %p, %w : (tensor<6x8xf32>, tensor<8x8xf32>) -> tensor<6x8xf32>
+  llmc.return %y : tensor<6x8xf32>
 }
