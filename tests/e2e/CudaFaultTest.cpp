@@ -1,5 +1,6 @@
 // Faults planted into a compiled plan for GPUs by editing it: each is caught on the simulated device, by a message that
 // says where, or, where the program stays well-formed, by other weights after training than the plan as compiled gives.
+#include "backend/cuda/ProgramOrder.h"
 #include "tests/e2e/EditedPlan.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 namespace llmc::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 /// An argument of the first matmul, by its name in Kernels.def.
@@ -170,6 +172,32 @@ TEST(CudaFault, noLaunchCanBeMissingOrReadElsewhere) {
     }
   }
   fmt::print("{} launches: {} edits ended with a message\n", numLaunches, numMessages);
+}
+
+// The same launches on two streams, which wait for each other by events: nothing changes, and a missing wait is a race.
+// The order is a little stricter than needed: it has a few waits between launches that only read what they share.
+TEST(CudaFault, missingWaitsOfTwoStreamsAreRaces) {
+  Editable edited = compiled();
+  std::vector<Launch> &launches = edited.step().launches;
+  for (size_t i = 0; i < launches.size(); ++i)
+    launches[i].stream = i % 3 == 2 ? 1 : 0;
+  const Outcome good = train(compiled());
+  EXPECT_EQ(train(edited), good);
+  size_t numWaits = 0, numTried = 0, numCaught = 0;
+  for (const cuda::ProgramOrder::Step &step : cuda::orderOf(edited.step(), false).steps)
+    numWaits += step.waits.size();
+  CudasimConfig config = cuda::test::kPlainConfig;
+  for (size_t wait = 0; wait < numWaits; wait += 2, ++numTried) {
+    config.dropEventWait = 2 + wait; // the first one is the second stream's for the first
+    Outcome outcome = train(edited, nullptr, config);
+    numCaught += outcome.error != "";
+    if (outcome != good) {
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("race in global memory"), HasSubstr("not ordered")))
+          << "wait " << wait;
+    }
+  }
+  EXPECT_GE(numTried, 15U);
+  EXPECT_GE(numCaught * 10, numTried * 9) << numCaught << " of " << numTried;
 }
 
 } // namespace

@@ -77,13 +77,13 @@ static Status trainOn(DeviceApi &device, const std::string &path, Outcome &outco
   return {};
 }
 
-Outcome train(const Editable &edited, const Watch &watch) {
+Outcome train(const Editable &edited, const Watch &watch, const CudasimConfig &config) {
   TestFolder folder;
   std::string path = folder.path("edited.plan");
   PlanPayload payload{{{0, edited.weights}}, std::as_bytes(std::span(edited.code)), edited.model};
   if (Status status = writePlan(path, edited.plan, payload); !status)
     return {status.error().message, 0, {}};
-  cuda::test::SimDevice sim;
+  cuda::test::SimDevice sim(config);
   if (watch)
     watch(sim);
   Outcome outcome;

@@ -48,6 +48,7 @@ const Editable &compiled();
 using Watch = std::function<void(cuda::test::SimDevice &)>;
 
 /// Writes the plan and trains it for two steps without clipping.
-Outcome train(const Editable &edited, const Watch &watch = nullptr);
+Outcome train(const Editable &edited, const Watch &watch = nullptr,
+              const CudasimConfig &config = cuda::test::kPlainConfig);
 
 } // namespace llmc::test
