@@ -218,7 +218,7 @@ void expectWatchdog(CudasimNcclFault fault, ncclResult_t expectedError, const ch
                        EXPECT_EQ(error, expectedError);
                        // Who leaves is gone for the others: first all look.
                        ++numGivenUp;
-                       while (fault == cudasimNcclHang && numGivenUp < 3)
+                       while (numGivenUp < (fault == cudasimNcclDie ? 2 : 3))
                          usleep(1000);
                        if (*words) {
                          EXPECT_STREQ(bench.nccl->ncclGetLastError(bench.comm), words);
