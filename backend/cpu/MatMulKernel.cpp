@@ -11,45 +11,9 @@
 
 namespace llmc {
 
-/// runtime/Kernels.def's "matmul".
-struct MatMulShape {
-  int64_t batch, m, n, k;
-  bool transposeLhs, transposeRhs;
-  int64_t ldLhs, ldRhs, ldDst, lhsStride, rhsStride, dstStride;
-  ElementType lhsType, rhsType, dstType;
-  bool accumulate;
-  RhsLayout rhsLayout;
-
-  bool isF32() const {
-    return lhsType == ElementType::f32 && rhsType == ElementType::f32 && dstType == ElementType::f32;
-  }
-};
-
 struct MatMulBuffers {
   std::byte *lhs, *rhs, *bias, *dst; ///< bias: f32 or none
 };
-
-static MatMulShape readShape(const KernelArgs &args) {
-  MatMulShape shape{};
-  shape.batch = args.integer("batch");
-  shape.m = args.integer("m");
-  shape.n = args.integer("n");
-  shape.k = args.integer("k");
-  shape.transposeLhs = args.flag("transposeLhs");
-  shape.transposeRhs = args.flag("transposeRhs");
-  shape.ldLhs = args.integer("ldLhs");
-  shape.ldRhs = args.integer("ldRhs");
-  shape.ldDst = args.integer("ldDst");
-  shape.lhsStride = args.integer("lhsStride");
-  shape.rhsStride = args.integer("rhsStride");
-  shape.dstStride = args.integer("dstStride");
-  shape.lhsType = args.type("lhsType");
-  shape.rhsType = args.type("rhsType");
-  shape.dstType = args.type("dstType");
-  shape.accumulate = args.flag("accumulate");
-  shape.rhsLayout = static_cast<RhsLayout>(args.integer("rhsLayout"));
-  return shape;
-}
 
 /// Fails unless a matrix of rows x columns, `ld` apart, `batch` times, lies in its operand.
 static Status checkMatrix(const KernelArgs &args, const char *name, int64_t rows, int64_t columns, int64_t ld,
@@ -78,15 +42,6 @@ static Status checkShape(const KernelArgs &args, const MatMulShape &shape) {
       shape.transposeRhs || shape.rhsType != packedType(shape.rhsLayout))
     return Error{"no such layout of rhs: " + std::to_string(static_cast<int64_t>(shape.rhsLayout))};
   return requireElements(args, "rhs", packedElements(shape.rhsLayout, shape.k, shape.n) - 1, shape.rhsType);
-}
-
-/// A batch that shares its rhs is one taller product when its rows follow each other.
-static void foldBatch(MatMulShape &shape) {
-  if (shape.batch == 1 || shape.rhsStride != 0 || shape.transposeLhs || shape.lhsStride != shape.m * shape.ldLhs ||
-      shape.dstStride != shape.m * shape.ldDst)
-    return;
-  shape.m *= shape.batch;
-  shape.batch = 1;
 }
 
 /// A product whose buffers can be changed.
@@ -310,7 +265,7 @@ private:
 };
 
 Result<std::unique_ptr<CpuKernel>> makeMatMulKernel(const KernelArgs &args, const CpuTarget &target) {
-  MatMulShape shape = readShape(args);
+  MatMulShape shape = readMatMulShape(args.source());
   LLMC_RETURN_IF_ERROR(checkShape(args, shape));
   shape.rhsLayout = layoutAt(target.isa, shape.rhsLayout);
   foldBatch(shape);

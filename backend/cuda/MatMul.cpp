@@ -2,7 +2,7 @@
 // the library's epilogue, which wants it in the result's type: for bf16 a small kernel rounds it first.
 #include "backend/cuda/MatMul.h"
 
-#include "runtime/KernelArguments.h"
+#include "runtime/MatMulShape.h"
 
 #include <fmt/format.h>
 
@@ -33,16 +33,6 @@ DONE:
 static constexpr uint32_t kRoundingBlock = 256;
 
 namespace {
-
-/// runtime/Kernels.def's "matmul".
-struct Shape {
-  int64_t batch, m, n, k;
-  bool transposeLhs, transposeRhs;
-  int64_t ldLhs, ldRhs, ldDst, lhsStride, rhsStride, dstStride;
-  ElementType lhsType, rhsType, dstType;
-  bool accumulate;
-  int64_t rhsLayout;
-};
 
 /// A bias to be rounded before the product.
 struct Rounding {
@@ -102,28 +92,6 @@ private:
 
 } // namespace
 
-static Shape readShape(const Launch &launch) {
-  auto integer = [&](const char *name) { return integerArgument(launch, name); };
-  auto type = [&](const char *name) { return typeArgument(launch, name); };
-  return {.batch = integer("batch"),
-          .m = integer("m"),
-          .n = integer("n"),
-          .k = integer("k"),
-          .transposeLhs = integer("transposeLhs") != 0,
-          .transposeRhs = integer("transposeRhs") != 0,
-          .ldLhs = integer("ldLhs"),
-          .ldRhs = integer("ldRhs"),
-          .ldDst = integer("ldDst"),
-          .lhsStride = integer("lhsStride"),
-          .rhsStride = integer("rhsStride"),
-          .dstStride = integer("dstStride"),
-          .lhsType = type("lhsType"),
-          .rhsType = type("rhsType"),
-          .dstType = type("dstType"),
-          .accumulate = integer("accumulate") != 0,
-          .rhsLayout = integer("rhsLayout")};
-}
-
 /// Fails unless a matrix of rows x columns, `ld` apart, `batch` times `stride` apart, lies in its operand.
 static Status checkMatrix(const Launch &launch, const char *name, std::array<int64_t, 2> rowsAndColumns, int64_t ld,
                           std::array<int64_t, 2> batchAndStride, ElementType type) {
@@ -139,7 +107,7 @@ static Status checkMatrix(const Launch &launch, const char *name, std::array<int
   return {};
 }
 
-static Status checkSizes(const Launch &launch, const Shape &shape) {
+static Status checkSizes(const Launch &launch, const MatMulShape &shape) {
   constexpr int64_t kMost = int64_t(1) << 40; // keeps every product of two sizes inside 128 bits
   for (const char *name : {"batch", "m", "n", "k", "ldLhs", "ldRhs", "ldDst", "lhsStride", "rhsStride", "dstStride"}) {
     int64_t value = integerArgument(launch, name);
@@ -153,14 +121,15 @@ static Status checkSizes(const Launch &launch, const Shape &shape) {
   return {};
 }
 
-static Status checkShape(const Launch &launch, const Shape &shape) {
+static Status checkShape(const Launch &launch, const MatMulShape &shape) {
   LLMC_RETURN_IF_ERROR(checkSizes(launch, shape));
   auto isKnown = [](ElementType type) { return type == ElementType::f32 || type == ElementType::bf16; };
   if (!isKnown(shape.lhsType) || shape.lhsType != shape.rhsType || !isKnown(shape.dstType) ||
       (shape.lhsType == ElementType::f32 && shape.dstType != ElementType::f32))
     return Error{"the operands must both be f32, for a result in f32, or both bf16, for f32 or bf16"};
-  if (shape.rhsLayout != 0)
-    return Error{fmt::format("layout {} of rhs: a GPU reads row-major matrices", shape.rhsLayout)};
+  if (shape.rhsLayout != RhsLayout::plain)
+    return Error{
+        fmt::format("layout {} of rhs: a GPU reads row-major matrices", static_cast<int64_t>(shape.rhsLayout))};
   auto dims = [](bool transposed, int64_t rows, int64_t columns) {
     return transposed ? std::array{columns, rows} : std::array{rows, columns};
   };
@@ -176,15 +145,6 @@ static Status checkShape(const Launch &launch, const Shape &shape) {
   return {};
 }
 
-/// A batch that shares its rhs is one taller product when its rows follow each other.
-static void foldBatch(Shape &shape) {
-  if (shape.batch == 1 || shape.rhsStride != 0 || shape.transposeLhs || shape.lhsStride != shape.m * shape.ldLhs ||
-      shape.dstStride != shape.m * shape.ldDst)
-    return;
-  shape.m *= shape.batch;
-  shape.batch = 1;
-}
-
 static cudaDataType_t dataType(ElementType type) { return type == ElementType::f32 ? CUDA_R_32F : CUDA_R_16BF; }
 
 /// The largest power of two, up to cublasLt's own default, that an address is a multiple of.
@@ -197,7 +157,8 @@ namespace {
 /// Describes one launch to cublasLt, step by step.
 class Description {
 public:
-  Description(const Blas &blas, MatMulKernel &kernel, const Shape &shape) : blas(blas), kernel(kernel), shape(shape) {}
+  Description(const Blas &blas, MatMulKernel &kernel, const MatMulShape &shape)
+      : blas(blas), kernel(kernel), shape(shape) {}
 
   Status describe(bool allowTf32) {
     // Row-major (rows, columns) is column-major (columns, rows).
@@ -285,7 +246,7 @@ private:
 
   const Blas &blas;
   MatMulKernel &kernel;
-  const Shape &shape;
+  const MatMulShape &shape;
 };
 
 } // namespace
@@ -330,7 +291,7 @@ Result<CUdeviceptr> Contractions::workspaceOf(uint32_t streamIndex) {
 
 MadeKernel Contractions::makeKernel(const Launch &launch, const DeviceSpaces &spaces, uint32_t streamIndex,
                                     bool allowTf32) {
-  Shape shape = readShape(launch);
+  MatMulShape shape = readMatMulShape(launch);
   LLMC_RETURN_IF_ERROR(checkShape(launch, shape));
   foldBatch(shape);
   auto kernel = std::make_unique<MatMulKernel>(context, *blas, handle);

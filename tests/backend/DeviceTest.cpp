@@ -3,6 +3,7 @@
 #ifdef LLMC_CUDASIM_DRIVER
 #include "backend/cuda/CudaDevice.h"
 #endif
+#include "tests/backend/cuda/CopyCode.h"
 
 #include <gtest/gtest.h>
 
@@ -17,20 +18,6 @@ struct DeviceCase {
   const char *isa; ///< of a plan that the device runs
   std::function<std::unique_ptr<DeviceApi>()> make;
 };
-
-/// A copy of 64 bytes, 16 threads each a word, for devices whose copies are the plan's code.
-constexpr char kCopyCode[] = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry copy(.param .u64 src, .param .u64 dst) {
-  .reg .b32 %r<3>; .reg .b64 %d<4>;
-  ld.param.u64 %d0, [src]; ld.param.u64 %d1, [dst];
-  mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;
-  ld.global.u32 %r1, [%d0]; st.global.u32 [%d1], %r1;
-  ret;
-}
-)";
 
 class Device : public ::testing::TestWithParam<DeviceCase> {
 protected:
@@ -115,7 +102,7 @@ TEST_P(Device, RunsLaunchesInOrderAgainAndAgain) {
     plan.targets[0].entries = {{.name = "copy", .offset = 0, .symbol = "copy", .gridX = 1, .blockX = 16}};
     for (Launch &launch : program.launches)
       launch.entry = 0;
-    code = std::as_bytes(std::span(kCopyCode));
+    code = std::as_bytes(std::span(test::kCopyCode));
   }
   EXPECT_FALSE(device->prepare(program, {nullptr, nullptr, *memory}, /*comm=*/nullptr).ok()) << "no code is loaded";
   Status loaded = device->loadCode(plan, plan.targets[0], code);

@@ -1,5 +1,6 @@
 // What can go wrong between a plan and a GPU, each with the words that reach the person at the terminal; and what the
 // conformance test of all devices does not see.
+#include "tests/backend/cuda/CopyCode.h"
 #include "tests/backend/cuda/SimDevice.h"
 
 #include <thread>
@@ -14,17 +15,7 @@ using testing::HasSubstr;
 constexpr const char *kIdentity = "Simulated GPU, PCI 0000:51:00.0, UUID GPU-51515151-5151-5151-5151-515151515151";
 
 /// copy: a word a thread. look: an "embedding" that cannot work with position 3. astray: writes far outside.
-constexpr const char *kKernels = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry copy(.param .u64 src, .param .u64 dst) {
-  .reg .b32 %r<3>; .reg .b64 %d<4>;
-  ld.param.u64 %d0, [src]; ld.param.u64 %d1, [dst];
-  mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;
-  ld.global.u32 %r1, [%d0]; st.global.u32 [%d1], %r1;
-  ret;
-}
+const std::string kKernels = std::string(llmc::test::kCopyCode) + R"(
 .visible .entry look(.param .u64 table, .param .u64 ids, .param .u64 dst, .param .u64 status) {
   .reg .b64 %d<2>;
   ld.param.u64 %d0, [status]; mov.u64 %d1, 4; st.global.u64 [%d0], %d1;
@@ -143,7 +134,7 @@ TEST(CudaDevice, refusesKernelsThatDoNotTakeTheLaunch) {
   std::byte *arena = sim.upload(std::vector<uint32_t>(2048, 1));
   Program program = copyOfWords(16);
   auto errorWith = [&](const CodeEntry &entry) {
-    EXPECT_TRUE(sim.load(kKernels, {entry}).ok());
+    EXPECT_TRUE(sim.load(kKernels.c_str(), {entry}).ok());
     auto prepared = sim.device->prepare(program, {nullptr, nullptr, arena}, nullptr);
     return prepared ? "" : prepared.error().message;
   };
@@ -166,7 +157,7 @@ TEST(CudaDevice, namesTheTokenThatIsNoToken) {
   SimDevice sim;
   std::vector<int64_t> ids{1, 2, 3, -7};
   std::byte *arena = sim.upload(ids);
-  ASSERT_TRUE(sim.load(kKernels, {entryOf("look", 1)}).ok());
+  ASSERT_TRUE(sim.load(kKernels.c_str(), {entryOf("look", 1)}).ok());
   Launch launch;
   launch.kind = KernelKind::Embedding;
   launch.name = "wte";
@@ -188,7 +179,7 @@ TEST(CudaDevice, namesTheTokenThatIsNoToken) {
 TEST(CudaDevice, anErrorOfTheGpuIsFinalAndNamesIt) {
   SimDevice sim;
   std::byte *arena = sim.upload(std::vector<uint32_t>(2048, 1));
-  ASSERT_TRUE(sim.load(kKernels, {entryOf("astray", 1)}).ok());
+  ASSERT_TRUE(sim.load(kKernels.c_str(), {entryOf("astray", 1)}).ok());
   auto prepared = sim.device->prepare(copyOfWords(16), {nullptr, nullptr, arena}, nullptr);
   ASSERT_TRUE(prepared.ok()) << prepared.error().message;
   Status status = (*prepared)->run();
@@ -207,7 +198,7 @@ TEST(CudaDevice, aProgramThatDoesNotEndIsGivenUp) {
   options.stepTimeout = std::chrono::milliseconds(0);
   SimDevice sim(kPlainConfig, options);
   std::byte *arena = sim.upload(std::vector<uint32_t>(2048, 1));
-  ASSERT_TRUE(sim.load(kKernels, {entryOf("copy")}).ok());
+  ASSERT_TRUE(sim.load(kKernels.c_str(), {entryOf("copy")}).ok());
   Program program = copyOfWords(16);
   program.launches.resize(50, program.launches[0]);
   auto prepared = sim.device->prepare(program, {nullptr, nullptr, arena}, nullptr);
@@ -223,7 +214,7 @@ TEST(CudaDevice, replaysAGraphOfTheWholeProgram) {
   SimDevice sim;
   std::vector<uint32_t> values(2048, 0);
   std::byte *arena = sim.upload(values);
-  ASSERT_TRUE(sim.load(kKernels, {entryOf("copy")}).ok());
+  ASSERT_TRUE(sim.load(kKernels.c_str(), {entryOf("copy")}).ok());
   Program program = copyOfWords(16);
   Launch zero;
   zero.kind = KernelKind::Zero;

@@ -1,5 +1,6 @@
 // Ranks as processes, each with a simulated GPU, whose programs sum over NCCL; and the faults of ranks, by the words of
 // the rank that notices.
+#include "tests/backend/cuda/CopyCode.h"
 #include "tests/backend/cuda/SimDevice.h"
 #include "tests/cudasim/nccl/Control.h"
 
@@ -143,22 +144,9 @@ Program sumProgram() {
   return program;
 }
 
-constexpr const char *kCopy = R"(
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry copy(.param .u64 src, .param .u64 dst) {
-  .reg .b32 %r<3>; .reg .b64 %d<4>;
-  ld.param.u64 %d0, [src]; ld.param.u64 %d1, [dst];
-  mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;
-  ld.global.u32 %r1, [%d0]; st.global.u32 [%d1], %r1;
-  ret;
-}
-)";
-
 Result<std::unique_ptr<PreparedProgram>> prepare(Rank &rank, const Program &program, std::byte *state) {
   CodeEntry copy{.name = "copy", .offset = 0, .symbol = "copy", .gridX = 1, .blockX = kCount, .sharedBytes = 0};
-  LLMC_RETURN_IF_ERROR(rank.sim.load(kCopy, {copy}));
+  LLMC_RETURN_IF_ERROR(rank.sim.load(llmc::test::kCopyCode, {copy}));
   Result<std::byte *> arena = rank.sim.device->allocate(program.arenaBytes, "arena");
   LLMC_RETURN_IF_ERROR(arena);
   return rank.sim.device->prepare(program, {state, nullptr, *arena}, &rank.comm);
